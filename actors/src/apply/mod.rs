@@ -1,0 +1,8 @@
+//! Apply: from the durable log into the target, whole transactions in commit order.
+//!
+//! The one danger: a COMMIT whose answer was lost being repeated or believed (I4). Only the checkpoint row
+//! decides.
+
+mod report;
+
+pub use report::{ApplyExit, ApplyProgress, ApplyReport};

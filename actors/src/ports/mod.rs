@@ -1,0 +1,18 @@
+//! What the cores need of the world. These traits are the only ones with one production implementation:
+//! the simulation is the other.
+
+mod clock;
+mod log;
+mod source;
+mod target;
+
+pub use clock::Clock;
+pub use log::FlowLog;
+pub use source::{
+    PublicationFacts, ReplicationStream, SlotFacts, SlotKind, SlotOrigin, SourceFacts, SourcePort,
+    StreamEvent, WalStatus,
+};
+pub use target::{
+    ApplyOutcome, Applying, Checkpoint, Claim, Claimed, Group, InitialCheckpoint, Member, TargetPort,
+    TargetSession, Token,
+};

@@ -1,0 +1,1 @@
+//! The configuration file: layers, validation, secrets, enrolment, diff.

@@ -1,0 +1,1 @@
+//! Whether a relation of the source fits its table at the target, and the exact DDL where it does not.

@@ -1,0 +1,1 @@
+//! pgoutput: bytes of the stream to messages, and tuple bytes to columns.

@@ -1,0 +1,2 @@
+//! Connections to PostgreSQL: settings, TLS, sessions, names, and the translation of what it says when it
+//! fails.

@@ -1,0 +1,1 @@
+//! The repair plan: what is blocked, and the exact commands that unblock it.

@@ -1,0 +1,1 @@
+//! The source side of a flow: facts, slot, stream, heartbeat.
