@@ -23,5 +23,5 @@ pub(super) fn failure(
         hint,
         ..FailureDetail::default()
     };
-    Failure { place, class, code, summary, detail: Box::new(detail) }
+    Failure { place, class, code, summary, detail: Box::new(detail), evidence: None }
 }
