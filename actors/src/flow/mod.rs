@@ -3,5 +3,5 @@
 mod link;
 mod sequence;
 
-pub use link::{FlowLink, TargetView};
+pub use link::{FlowLink, Stumble, TargetView};
 pub use sequence::EventSequence;
