@@ -23,7 +23,11 @@ pub enum Phase {
     LogFull,
     Paused,
     Retrying,
+    /// No history is durable here yet.
+    NotSeeded,
     Connecting,
+    CatchingUp,
+    /// Proven by what came from the source through the log to the target, never set.
     Streaming,
     /// A phase of a newer engine.
     #[serde(other)]
@@ -31,7 +35,7 @@ pub enum Phase {
 }
 
 impl Phase {
-    pub const ALL: [Phase; 12] = [
+    pub const ALL: [Phase; 14] = [
         Phase::Failed,
         Phase::Fenced,
         Phase::Removing,
@@ -42,7 +46,9 @@ impl Phase {
         Phase::LogFull,
         Phase::Paused,
         Phase::Retrying,
+        Phase::NotSeeded,
         Phase::Connecting,
+        Phase::CatchingUp,
         Phase::Streaming,
     ];
 
@@ -58,7 +64,9 @@ impl Phase {
             Phase::LogFull => "log_full",
             Phase::Paused => "paused",
             Phase::Retrying => "retrying",
+            Phase::NotSeeded => "not_seeded",
             Phase::Connecting => "connecting",
+            Phase::CatchingUp => "catching_up",
             Phase::Streaming => "streaming",
             Phase::Unknown => "unknown",
         }
@@ -75,7 +83,13 @@ impl Phase {
             | Phase::Unavailable
             | Phase::LogFull
             | Phase::Unknown => true,
-            Phase::Removing | Phase::Paused | Phase::Retrying | Phase::Connecting | Phase::Streaming => false,
+            Phase::Removing
+            | Phase::Paused
+            | Phase::Retrying
+            | Phase::NotSeeded
+            | Phase::Connecting
+            | Phase::CatchingUp
+            | Phase::Streaming => false,
         }
     }
 }
