@@ -61,9 +61,17 @@ impl Decoder {
                 let xid = self.xid(&mut reader)?;
                 Message::Relation { xid, relation: relation::read(&mut reader, &self.types)? }
             }
-            b'I' | b'U' | b'D' | b'T' | b'M' => {
+            b'I' | b'U' | b'D' => {
                 let xid = self.xid(&mut reader)?;
-                return with_body(kind, xid, reader, message).map(Some);
+                return change(kind, xid, reader, message).map(Some);
+            }
+            b'T' => {
+                let xid = self.xid(&mut reader)?;
+                return truncate(xid, reader, message).map(Some);
+            }
+            b'M' => {
+                let xid = self.xid(&mut reader)?;
+                return logical(xid, reader, message).map(Some);
             }
             _ => return Err(Malformed("message kind")),
         };
@@ -130,23 +138,17 @@ fn origin(reader: &mut Reader<'_>) -> Result<Message, Malformed> {
     Ok(Message::Origin { name: String::from_utf8_lossy(name).into_owned() })
 }
 
-/// Messages whose bytes the log keeps as sent: everything after what has been read, checked whole.
-fn with_body(
-    kind: u8,
-    xid: Option<Xid>,
-    mut reader: Reader<'_>,
-    message: &Bytes,
-) -> Result<Message, Malformed> {
-    let operation = match kind {
-        b'I' => Operation::Insert,
-        b'U' => Operation::Update,
-        b'D' => Operation::Delete,
-        b'T' => return truncate(xid, reader, message),
-        _ => return logical(xid, reader, message),
-    };
+/// An insert, update or delete. Like the two below, it keeps as its body everything after what has been read,
+/// as sent and checked whole.
+fn change(kind: u8, xid: Option<Xid>, mut reader: Reader<'_>, message: &Bytes) -> Result<Message, Malformed> {
     let relation = RelationId::new(reader.u32("relation")?);
     let body = remainder(message, reader);
-    ChangeBody::parse(operation, &body)?;
+    let (operation, checked) = match kind {
+        b'I' => (Operation::Insert, ChangeBody::insert(&body)),
+        b'U' => (Operation::Update, ChangeBody::update(&body)),
+        _ => (Operation::Delete, ChangeBody::delete(&body)),
+    };
+    checked?;
     Ok(Message::Change { xid, operation, relation, body })
 }
 

@@ -3,7 +3,6 @@
 //! Parsing checks a body whole, so that reading columns afterwards cannot fail.
 
 use trellara_storage::RelationId;
-use trellara_storage::records::Operation;
 
 use super::reader::{Malformed, Reader};
 
@@ -65,24 +64,36 @@ pub struct Columns<'a> {
 }
 
 impl<'a> ChangeBody<'a> {
-    /// Reads the body of an insert (`N`), an update (`N`, `K N` or `O N`) or a delete (`K` or `O`).
-    ///
     /// # Errors
-    /// The bytes are not exactly that, or the operation has no rows.
-    pub fn parse(operation: Operation, body: &'a [u8]) -> Result<Self, Malformed> {
+    /// The bytes are not exactly one `N`.
+    pub fn insert(body: &'a [u8]) -> Result<Self, Malformed> {
+        Self::whole(body, |reader| Ok(Self::Insert { new: new_tuple(reader)? }))
+    }
+
+    /// # Errors
+    /// The bytes are not exactly an optional `K` or `O` and one `N`.
+    pub fn update(body: &'a [u8]) -> Result<Self, Malformed> {
+        Self::whole(body, |reader| {
+            let before = match reader.rest().first() {
+                Some(b'N') => None,
+                _ => Some(before(reader)?),
+            };
+            Ok(Self::Update { before, new: new_tuple(reader)? })
+        })
+    }
+
+    /// # Errors
+    /// The bytes are not exactly one `K` or `O`.
+    pub fn delete(body: &'a [u8]) -> Result<Self, Malformed> {
+        Self::whole(body, |reader| Ok(Self::Delete { before: before(reader)? }))
+    }
+
+    fn whole(
+        body: &'a [u8],
+        read: impl FnOnce(&mut Reader<'a>) -> Result<Self, Malformed>,
+    ) -> Result<Self, Malformed> {
         let mut reader = Reader::new(body);
-        let change = match operation {
-            Operation::Insert => Self::Insert { new: new_tuple(&mut reader)? },
-            Operation::Update => Self::Update {
-                before: match reader.rest().first() {
-                    Some(b'N') => None,
-                    _ => Some(before(&mut reader)?),
-                },
-                new: new_tuple(&mut reader)?,
-            },
-            Operation::Delete => Self::Delete { before: before(&mut reader)? },
-            Operation::Truncate | Operation::Message => return Err(Malformed("operation without rows")),
-        };
+        let change = read(&mut reader)?;
         reader.finish()?;
         Ok(change)
     }

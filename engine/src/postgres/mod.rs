@@ -5,6 +5,7 @@ mod connect;
 mod dial;
 mod error;
 pub mod failure;
+pub mod ident;
 pub mod replication;
 mod session;
 mod tls;

@@ -62,9 +62,9 @@ proptest! {
     fn every_column_of_a_row_reads_back_as_it_was_written(old in row(), new in row()) {
         let mut body = Vec::new();
         write(b'K', &old, &mut body);
-        prop_assert!(same(ChangeBody::parse(Operation::Delete, &body).unwrap().before().unwrap().tuple(), &old));
+        prop_assert!(same(ChangeBody::delete(&body).unwrap().before().unwrap().tuple(), &old));
         write(b'N', &new, &mut body);
-        let update = ChangeBody::parse(Operation::Update, &body).unwrap();
+        let update = ChangeBody::update(&body).unwrap();
         prop_assert!(matches!(update.before(), Some(Before::Key(tuple)) if same(tuple, &old)));
         prop_assert!(same(update.new_row().unwrap(), &new));
     }
@@ -73,16 +73,16 @@ proptest! {
     fn a_body_with_a_byte_less_or_a_byte_more_is_refused(new in row()) {
         let mut body = Vec::new();
         write(b'N', &new, &mut body);
-        prop_assert!(ChangeBody::parse(Operation::Insert, body.get(..body.len() - 1).unwrap()).is_err());
+        prop_assert!(ChangeBody::insert(body.get(..body.len() - 1).unwrap()).is_err());
         body.push(b'n');
-        prop_assert!(ChangeBody::parse(Operation::Insert, &body).is_err());
+        prop_assert!(ChangeBody::insert(&body).is_err());
     }
 
     #[test]
     fn arbitrary_bytes_never_panic(body in proptest::collection::vec(any::<u8>(), 0..60)) {
         let _ = TruncateBody::parse(&body);
-        for operation in [Operation::Insert, Operation::Update, Operation::Delete, Operation::Truncate] {
-            if let Ok(change) = ChangeBody::parse(operation, &body) {
+        for parsed in [ChangeBody::insert(&body), ChangeBody::update(&body), ChangeBody::delete(&body)] {
+            if let Ok(change) = parsed {
                 prop_assert!(change.before().is_none_or(|old| old.tuple().columns().count() == old.tuple().len()));
                 prop_assert!(change.new_row().is_none_or(|new| new.columns().count() == new.len()));
             }
@@ -93,7 +93,7 @@ proptest! {
 #[test]
 fn the_old_row_of_identity_full_is_told_from_a_key() {
     let body = [b'O', 0, 1, b'n', b'N', 0, 1, b'u'];
-    let update = ChangeBody::parse(Operation::Update, &body).unwrap();
+    let update = ChangeBody::update(&body).unwrap();
     assert!(matches!(update.before(), Some(Before::Full(_))));
     assert_eq!(update.new_row().unwrap().columns().next(), Some(Column::UnchangedToast));
 }
@@ -103,7 +103,7 @@ fn a_negative_or_huge_length_is_refused() {
     for length in [[0xFF; 4], [0x7F, 0xFF, 0xFF, 0xFF]] {
         let mut body = vec![b'N', 0, 1, b't'];
         body.extend(length);
-        assert!(ChangeBody::parse(Operation::Insert, &body).is_err());
+        assert!(ChangeBody::insert(&body).is_err());
     }
 }
 
