@@ -1,5 +1,13 @@
 //! One flow: its machines, its core, and the thin actor around them.
 
+pub mod effect;
+pub mod event;
 mod link;
+pub mod machine;
+pub mod phase;
+pub mod record;
+pub mod state;
 
 pub use link::{FlowLink, TargetView};
+pub use phase::Phase;
+pub use state::State;
