@@ -7,8 +7,8 @@
 use std::collections::VecDeque;
 use std::time::Duration;
 
-use crate::flow::state::Fault;
 use crate::failure::{Class, Code};
+use crate::flow::state::Fault;
 use crate::runtime::FlowExit;
 
 /// Pace of restarts; of flows, and of the tasks inside one.

@@ -46,7 +46,9 @@ pub enum Event {
     Pause(Pause),
     Resume,
     /// The parked transaction was released by a recorded decision, named by its evidence.
-    Decided { evidence: String },
+    Decided {
+        evidence: String,
+    },
     Restart,
     Remove,
     // Of the supervisor.

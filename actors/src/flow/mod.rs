@@ -6,8 +6,10 @@ mod link;
 pub mod machine;
 pub mod phase;
 pub mod record;
+mod sequence;
 pub mod state;
 
 pub use link::{FlowLink, TargetView};
 pub use phase::Phase;
+pub use sequence::EventSequence;
 pub use state::State;

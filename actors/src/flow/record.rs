@@ -76,8 +76,8 @@ pub struct StoredFlow {
     pub lineage: Option<Lineage>,
     pub durable: Progress,
     pub applied: Progress,
-    /// Sequence number of the next event.
-    pub next_event: u64,
+    /// Number of the newest event, zero for none.
+    pub newest_event: u64,
 }
 
 impl PhaseRecord {
@@ -154,7 +154,7 @@ pub fn load(store: &dyn Store, flow: FlowId) -> Result<StoredFlow, Error> {
         lineage,
         durable: flows::get(store, flow, FlowPart::Durable)?.unwrap_or_default(),
         applied: flows::get(store, flow, FlowPart::Applied)?.unwrap_or_default(),
-        next_event: events::newest(store, flow, 1)?.first().map_or(0, |(sequence, _)| sequence + 1),
+        newest_event: events::newest(store, flow, 1)?.first().map_or(0, |(sequence, _)| *sequence),
     })
 }
 

@@ -131,7 +131,10 @@ pub enum Capture {
     Connecting,
     Capturing,
     Retrying(Trouble),
-    Unavailable { endpoint: Endpoint, trouble: Trouble },
+    Unavailable {
+        endpoint: Endpoint,
+        trouble: Trouble,
+    },
     /// The log budget is used up; the connection is closed.
     LogFull,
     LineageLost(Loss),
@@ -145,7 +148,10 @@ pub enum Apply {
     Claiming,
     Applying,
     Retrying(Trouble),
-    Unavailable { endpoint: Endpoint, trouble: Trouble },
+    Unavailable {
+        endpoint: Endpoint,
+        trouble: Trouble,
+    },
     Quarantined(Box<Parked>),
     LineageLost(Loss),
     /// Capture lost its lineage and the log holds nothing more to apply.

@@ -65,9 +65,7 @@ fn failed(state: &mut State, fault: &Fault) -> Option<Effect> {
             None
         }
         Reaction::Retry => retry(state, Capture::Retrying(waiting(fault))),
-        Reaction::Wait(endpoint) => {
-            retry(state, Capture::Unavailable { endpoint, trouble: waiting(fault) })
-        }
+        Reaction::Wait(endpoint) => retry(state, Capture::Unavailable { endpoint, trouble: waiting(fault) }),
         Reaction::RetryThenFail if state.tries.capture + 1 >= GIVE_UP_AFTER => {
             fail(state, fault);
             None
