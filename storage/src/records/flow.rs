@@ -3,7 +3,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::{FlowName, Incarnation, Lsn, Timestamp};
+use crate::{FlowName, Incarnation, Lsn, Progress, Timestamp};
 
 /// Which part of a flow a key names. The numbers are on disk.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -64,10 +64,40 @@ pub struct Lineage {
 }
 
 /// Bytes appended to and pruned from the flow's log, so that the used budget is known without a scan.
+/// Grows over the life of the flow, across incarnations.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
 pub struct LoggedBytes {
     pub bytes: u64,
     pub transactions: u64,
+}
+
+impl LoggedBytes {
+    #[must_use]
+    pub fn plus(self, other: LoggedBytes) -> Self {
+        Self {
+            bytes: self.bytes.saturating_add(other.bytes),
+            transactions: self.transactions.saturating_add(other.transactions),
+        }
+    }
+
+    #[must_use]
+    pub fn minus(self, other: LoggedBytes) -> Self {
+        Self {
+            bytes: self.bytes.saturating_sub(other.bytes),
+            transactions: self.transactions.saturating_sub(other.transactions),
+        }
+    }
+}
+
+/// The durable part: how far this flow is fsynced here, and what its log was given so far. Reads as a bare
+/// `Progress` too.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct DurableRecord {
+    #[serde(flatten)]
+    pub progress: Progress,
+    #[serde(flatten)]
+    pub appended: LoggedBytes,
 }
 
 /// Why the floor moved.

@@ -6,18 +6,21 @@ mod event;
 mod flow;
 mod quarantine;
 mod relation;
+mod store;
 mod transaction;
 
 pub use audit::AuditRecord;
 pub use event::EventRecord;
 pub use flow::{
-    Floor, FlowIdentity, FlowPart, Lineage, LoggedBytes, PruneRule, PublicationIdentity, StartMode,
+    DurableRecord, Floor, FlowIdentity, FlowPart, Lineage, LoggedBytes, PruneRule, PublicationIdentity,
+    StartMode,
 };
 pub use quarantine::{
     Attempt, ChangeImage, ColumnValue, FailureDetail, QuarantineAction, QuarantineRecord, QuarantineState,
     Resolution,
 };
 pub use relation::{ColumnRecord, RelationRecord, ReplicaIdentity};
+pub use store::{RecoveryMark, StoreIdentity};
 pub use transaction::{
     ArchivedChangeBlock, ArchivedChangeHead, ArchivedContent, ArchivedDedupRecord, ArchivedManifest,
     ArchivedOperation, ArchivedTransactionRecord, ChangeBlock, ChangeHead, Content, DedupRecord, Manifest,
