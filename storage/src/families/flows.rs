@@ -7,7 +7,7 @@ use serde::de::DeserializeOwned;
 
 use crate::codec::key::{Key, read_u32};
 use crate::codec::value;
-use crate::records::{DurableRecord, Floor, FlowIdentity, FlowPart, Lineage, LoggedBytes};
+use crate::records::{Durable, Floor, FlowIdentity, FlowPart, Lineage, LoggedBytes};
 use crate::store::Order;
 use crate::{Batch, Error, Family, FlowId, Progress, Store};
 
@@ -16,7 +16,7 @@ use crate::{Batch, Error, Family, FlowId, Progress, Store};
 pub struct FlowParts {
     pub identity: FlowIdentity,
     pub lineage: Option<Lineage>,
-    pub durable: DurableRecord,
+    pub durable: Durable,
     pub applied: Option<Progress>,
     pub floor: Option<Floor>,
 }
@@ -33,7 +33,7 @@ pub fn key(flow: FlowId, part: FlowPart) -> Vec<u8> {
     Key::flow(flow).u8(part as u8).bytes()
 }
 
-/// `T` is the record of that part: `FlowIdentity`, `Lineage`, `DurableRecord`, `Progress` (applied),
+/// `T` is the record of that part: `FlowIdentity`, `Lineage`, `Durable`, `Progress` (applied),
 /// `Floor`, or the phase as the flow machines store it.
 pub fn put<T: Serialize>(batch: &mut Batch, flow: FlowId, part: FlowPart, record: &T) {
     batch.put(Family::Flows, key(flow, part), value::seal_json(record));

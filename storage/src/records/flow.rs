@@ -3,7 +3,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::{FlowName, Incarnation, Lsn, Progress, Timestamp};
+use crate::{CaptureSession, FlowName, Incarnation, Lsn, Progress, Timestamp};
 
 /// Which part of a flow a key names. The numbers are on disk.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -64,9 +64,7 @@ pub struct Lineage {
 }
 
 /// Bytes appended to and pruned from the flow's log, so that the used budget is known without a scan.
-/// Grows over the life of the flow, across incarnations.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(default)]
 pub struct LoggedBytes {
     pub bytes: u64,
     pub transactions: u64,
@@ -90,14 +88,15 @@ impl LoggedBytes {
     }
 }
 
-/// The durable part: how far this flow is fsynced here, and what its log was given so far. Reads as a bare
-/// `Progress` too.
+/// The durable part; capture is its writer. Reads as a `Progress` where only the positions matter.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct DurableRecord {
+pub struct Durable {
     #[serde(flatten)]
     pub progress: Progress,
-    #[serde(flatten)]
+    /// Log values and chunk parts of committed transactions, summed over the `bytes` of their dedup records.
     pub appended: LoggedBytes,
+    /// The newest connection of capture; parts in progress of earlier ones are swept.
+    pub session: CaptureSession,
 }
 
 /// Why the floor moved.

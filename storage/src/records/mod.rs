@@ -12,8 +12,7 @@ mod transaction;
 pub use audit::AuditRecord;
 pub use event::EventRecord;
 pub use flow::{
-    DurableRecord, Floor, FlowIdentity, FlowPart, Lineage, LoggedBytes, PruneRule, PublicationIdentity,
-    StartMode,
+    Durable, Floor, FlowIdentity, FlowPart, Lineage, LoggedBytes, PruneRule, PublicationIdentity, StartMode,
 };
 pub use quarantine::{
     Attempt, ChangeImage, ColumnValue, FailureDetail, QuarantineAction, QuarantineRecord, QuarantineState,

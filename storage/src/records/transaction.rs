@@ -35,7 +35,8 @@ pub struct ChangeHead {
 }
 
 /// Changes in source order. `body[offset..][..length]` of a head are the bytes that pgoutput sent after the
-/// relation OID (for Truncate and Message: after the transaction id).
+/// relation OID (for Message: after the transaction id). A Truncate is one change whose head names its first
+/// relation; its body holds the option flags and every relation with its version.
 #[derive(Archive, Serialize, Deserialize, Clone, Debug, Default, PartialEq, Eq)]
 pub struct ChangeBlock {
     pub heads: Vec<ChangeHead>,
@@ -87,29 +88,6 @@ pub enum Content {
 pub struct TransactionRecord {
     pub header: TransactionHeader,
     pub content: Content,
-}
-
-/// What one change costs in the log beside its body, and one record beside its changes: an estimate that
-/// appending and pruning share, so that it cancels out.
-const CHANGE_BYTES: u64 = 24;
-const RECORD_BYTES: u64 = 256;
-
-impl TransactionHeader {
-    /// What the transaction takes of its flow's log budget.
-    pub fn logged_bytes(&self) -> u64 {
-        logged_bytes(self.changes, self.bytes)
-    }
-}
-
-impl ArchivedTransactionHeader {
-    /// As `TransactionHeader::logged_bytes`.
-    pub fn logged_bytes(&self) -> u64 {
-        logged_bytes(self.changes.to_native(), self.bytes.to_native())
-    }
-}
-
-fn logged_bytes(changes: u64, bytes: u64) -> u64 {
-    bytes.saturating_add(changes.saturating_mul(CHANGE_BYTES)).saturating_add(RECORD_BYTES)
 }
 
 /// How a transaction ended, where it was not simply applied in order. The numbers are on disk.
