@@ -4,6 +4,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use secrecy::SecretString;
+pub use trellara_actors::apply::GroupLimits;
 use trellara_storage::FlowName;
 
 /// Where a password comes from; files are read at every connect, so that rotation needs no restart.
@@ -101,14 +102,6 @@ pub struct TargetSettings {
     /// Tables outside the dataset that the publication sends: true quarantines, false ignores.
     pub quarantine_unlisted_tables: bool,
     pub pool_max: usize,
-}
-
-/// Limits of one apply group.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct GroupLimits {
-    pub transactions: usize,
-    pub changes: u64,
-    pub bytes: u64,
 }
 
 /// One flow, whole.

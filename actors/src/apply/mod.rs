@@ -3,6 +3,8 @@
 //! The one danger: a COMMIT whose answer was lost being repeated or believed (I4). Only the checkpoint row
 //! decides.
 
+mod grouping;
 mod report;
 
+pub use grouping::GroupLimits;
 pub use report::{ApplyExit, ApplyProgress, ApplyReport};

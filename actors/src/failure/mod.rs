@@ -3,9 +3,12 @@
 
 mod classify;
 mod code;
+mod evidence;
+mod sqlstate;
 
-pub use classify::{ErrorFacts, ErrorKind, classify};
+pub use classify::{ErrorFacts, ErrorKind, Missing, classify};
 pub use code::Code;
+pub use evidence::ChangeEvidence;
 use trellara_storage::records::FailureDetail;
 
 /// Where it failed. Only `Change` may end in quarantine.
@@ -20,6 +23,20 @@ pub enum Place {
     /// after the last. Set-based statements carry the first change of their run.
     Change(u64),
     Commit,
+}
+
+impl Place {
+    /// Which side of the flow it is on.
+    pub const fn endpoint(self) -> Endpoint {
+        match self {
+            Place::SourceConnect | Place::Stream => Endpoint::Source,
+            Place::TargetConnect
+            | Place::SessionSetup
+            | Place::Checkpoint
+            | Place::Change(_)
+            | Place::Commit => Endpoint::Target,
+        }
+    }
 }
 
 /// Which side does not answer.
@@ -71,6 +88,8 @@ pub struct Failure {
     pub code: Code,
     pub summary: String,
     pub detail: Box<FailureDetail>,
+    /// The failing change itself, which only `ChangeByChange` can name.
+    pub evidence: Option<Box<ChangeEvidence>>,
 }
 
 impl std::fmt::Display for Failure {
