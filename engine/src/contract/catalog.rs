@@ -19,21 +19,30 @@ SELECT c.oid, c.relkind::text,
 
 const SCHEMA: &str = "SELECT EXISTS (SELECT FROM pg_namespace WHERE nspname = $1)";
 
-/// The base type is what is left when all domains are taken off; `equality` asks what an index would.
+/// The base type is what is left when all domains are taken off; its equality is that of an index.
 const COLUMNS: &str = "
 SELECT a.attname::text, a.attnum, format_type(a.atttypid, a.atttypmod), a.attnotnull OR d.not_null,
        a.atthasdef OR d.has_default, a.attidentity::text, a.attgenerated::text,
        b.oid, a.atttypmod, b.typname::text, b.typcategory::text, format_type(b.oid, -1),
        b.typcategory = 'A' OR b.typtype = 'c' OR b.typarray = 0, b.typdelim::text,
-       CASE WHEN b.typtype IN ('e', 'r', 'm') THEN true WHEN b.typtype = 'c' THEN false
-       ELSE EXISTS (
-         SELECT FROM pg_type e JOIN pg_opclass o ON o.opcdefault
+       CASE WHEN b.typtype = 'c' THEN NULL ELSE (
+         SELECT CASE WHEN n.nspname = 'pg_catalog' OR e.oid <> b.oid THEN '='
+                ELSE format('OPERATOR(%I.%s)', n.nspname, p.oprname) END
+           FROM pg_type e
+           JOIN pg_opclass o ON o.opcdefault AND (
+                o.opcintype = e.oid
+                OR (e.typtype = 'e' AND o.opcintype = 'anyenum'::regtype)
+                OR (e.typtype = 'r' AND o.opcintype = 'anyrange'::regtype)
+                OR (e.typtype = 'm' AND o.opcintype = 'anymultirange'::regtype)
+                OR EXISTS (SELECT FROM pg_cast k WHERE k.castsource = e.oid AND k.casttarget = o.opcintype
+                            AND k.castmethod = 'b' AND k.castcontext = 'i'))
            JOIN pg_am m ON m.oid = o.opcmethod AND m.amname IN ('btree', 'hash')
+           JOIN pg_amop x ON x.amopfamily = o.opcfamily AND x.amoplefttype = o.opcintype
+                AND x.amoprighttype = o.opcintype
+                AND x.amopstrategy = CASE m.amname WHEN 'btree' THEN 3 ELSE 1 END
+           JOIN pg_operator p ON p.oid = x.amopopr JOIN pg_namespace n ON n.oid = p.oprnamespace
           WHERE e.oid = CASE WHEN b.typcategory = 'A' AND b.typelem <> 0 THEN b.typelem ELSE b.oid END
-            AND (o.opcintype = e.oid OR (e.typtype = 'e' AND o.opcintype = 'anyenum'::regtype)
-                 OR (e.typtype = 'r' AND o.opcintype = 'anyrange'::regtype)
-                 OR EXISTS (SELECT FROM pg_cast k WHERE k.castsource = e.oid AND k.casttarget = o.opcintype
-                             AND k.castmethod = 'b' AND k.castcontext = 'i'))) END,
+          ORDER BY o.opcintype = e.oid DESC, m.amname LIMIT 1) END,
        EXISTS (SELECT FROM pg_index i
                 WHERE i.indrelid = a.attrelid AND i.indisprimary AND a.attnum = ANY (i.indkey))
   FROM pg_attribute a
@@ -51,11 +60,13 @@ SELECT a.attname::text, a.attnum, format_type(a.atttypid, a.atttypmod), a.attnot
  ORDER BY a.attnum";
 
 const INDEXES: &str = "
-SELECT (SELECT array_agg(k.number ORDER BY k.n) FROM unnest(i.indkey::int2[]) WITH ORDINALITY k(number, n)
+SELECT c.relname::text,
+       (SELECT array_agg(k.number ORDER BY k.n) FROM unnest(i.indkey::int2[]) WITH ORDINALITY k(number, n)
          WHERE k.n <= i.indnkeyatts),
        i.indisunique AND i.indimmediate AND i.indisvalid AND i.indpred IS NULL AND i.indexprs IS NULL,
        i.indpred IS NOT NULL OR i.indexprs IS NOT NULL
-  FROM pg_index i WHERE i.indrelid = $1 AND (i.indisunique OR i.indisexclusion)
+  FROM pg_index i JOIN pg_class c ON c.oid = i.indexrelid
+ WHERE i.indrelid = $1 AND (i.indisunique OR i.indisexclusion)
  ORDER BY i.indisprimary DESC, i.indexrelid";
 
 /// Those that a replica session does not enforce. Without operators of its own a constraint is unique.
@@ -133,7 +144,12 @@ fn column(row: &Row) -> Result<TargetColumn, Error> {
 }
 
 fn index(row: &Row) -> Result<UniqueIndex, Error> {
-    Ok(UniqueIndex { columns: row.try_get(0)?, usable: row.try_get(1)?, opaque: row.try_get(2)? })
+    Ok(UniqueIndex {
+        name: row.try_get(0)?,
+        columns: row.try_get(1)?,
+        usable: row.try_get(2)?,
+        opaque: row.try_get(3)?,
+    })
 }
 
 fn deferrable_key(row: &Row) -> Result<DeferrableKey, Error> {

@@ -71,6 +71,19 @@ pub(super) fn drop_expression(table: &TableName, column: &str) -> Vec<String> {
     vec![format!("ALTER TABLE {} ALTER COLUMN {} DROP EXPRESSION;", qualified(table), identifier(column))]
 }
 
+/// For each column that is narrower than at the source, the statement that gives it the source's type.
+pub fn widening(mapping: &super::Mapping) -> Vec<String> {
+    let table = &mapping.table;
+    let columns = mapping.relation.columns.iter().zip(&mapping.columns);
+    columns
+        .filter_map(|(source, place)| {
+            let (target, source) = (&table.columns[*place], SourceType::of(source)?);
+            source.is_wider_than(target).then(|| change_type(&table.name, &target.name, &source))
+        })
+        .flatten()
+        .collect()
+}
+
 fn key_names(relation: &RelationRecord) -> impl Iterator<Item = &str> {
     relation.columns.iter().filter(|column| column.key).map(|column| column.name.as_str())
 }

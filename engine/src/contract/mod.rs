@@ -11,6 +11,7 @@ mod table;
 mod type_name;
 
 pub use check::{Breach, Lookup, Mapping, check};
+pub use ddl::widening;
 pub use table::{
     DeferrableKey, Identity, TargetColumn, TargetObject, TargetTable, Triggers, UniqueIndex, ValueForm,
 };

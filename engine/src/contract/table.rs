@@ -71,12 +71,15 @@ pub struct ValueForm {
     /// `unnest` would flatten arrays and expand composites: those go as `text[]` and are cast afterwards.
     pub as_text: bool,
     pub delimiter: char,
-    /// Has `=` as btree or hash know it; the others are compared by their text.
-    pub equality: bool,
+    /// `=` as btree or hash know it, with its schema where that is not `pg_catalog`; types without one are
+    /// compared by their text.
+    pub equality: Option<String>,
 }
 
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct UniqueIndex {
+    /// Also the name of its constraint, where it has one.
+    pub name: String,
     /// `attnum` of the key columns.
     pub columns: Vec<i16>,
     /// Valid, immediate, unique, not partial, without expressions: rows can be found by it.

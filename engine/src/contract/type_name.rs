@@ -84,6 +84,21 @@ impl SourceType {
         self.array == is_array && self.element_fits(element, target)
     }
 
+    /// Whether the column refuses values that this type holds: shorter, or a smaller number.
+    pub(super) fn is_wider_than(&self, target: &TargetColumn) -> bool {
+        let size = |name: &str| match name {
+            "int2" => 1,
+            "int4" => 2,
+            "int8" => 3,
+            "numeric" => 4,
+            _ => 0,
+        };
+        let name = target.base_name.as_str();
+        let same = self.name == name || matches!((self.name.as_str(), name), ("text", "varchar" | "bpchar"));
+        let shorter = same && target.modifier >= 0 && (self.modifier < 0 || self.modifier > target.modifier);
+        shorter || (size(name) > 0 && size(&self.name) > size(name))
+    }
+
     fn element_fits(&self, target: &str, column: &TargetColumn) -> bool {
         if self.name == target {
             return self.keeps_precision(column.modifier);
