@@ -1,1 +1,10 @@
 //! pgoutput: bytes of the stream to messages, and tuple bytes to columns.
+//!
+//! Everything here reads outside bytes: it never indexes, never panics and never guesses. What is not
+//! exactly as the protocol documents it is [`Malformed`].
+
+mod reader;
+mod tuple;
+
+pub use reader::Malformed;
+pub use tuple::{Before, ChangeBody, Column, Columns, TruncateBody, Tuple};
