@@ -40,7 +40,8 @@ impl Mapped {
             insert: OnceLock::new(),
             mapping,
         };
-        mapped.tied = mapped.other_indexes().next().is_some();
+        let others = mapped.other_indexes().count();
+        mapped.tied = others > 0;
         mapped
     }
 

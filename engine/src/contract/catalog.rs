@@ -1,5 +1,6 @@
 //! Reads the facts of one target table from its catalog, in one round of pipelined queries.
 
+use tokio_postgres::types::ToSql;
 use tokio_postgres::{Client, Error, Row};
 use trellara_storage::RelationDigest;
 use xxhash_rust::xxh3::xxh3_128;
@@ -94,10 +95,11 @@ pub async fn read(client: &Client, name: &TableName) -> Result<TargetObject, Err
         return Ok(TargetObject::NotATable);
     }
     let oid: u32 = head.try_get(0)?;
+    let of_table: &[&(dyn ToSql + Sync)] = &[&oid];
     let (columns, indexes, keys) = tokio::try_join!(
-        client.query(COLUMNS, &[&oid]),
-        client.query(INDEXES, &[&oid]),
-        client.query(DEFERRABLE_KEYS, &[&oid]),
+        client.query(COLUMNS, of_table),
+        client.query(INDEXES, of_table),
+        client.query(DEFERRABLE_KEYS, of_table),
     )?;
     let mut table = TargetTable {
         name: name.clone(),
