@@ -67,32 +67,35 @@ impl<'a> ChangeBody<'a> {
     /// # Errors
     /// The bytes are not exactly one `N`.
     pub fn insert(body: &'a [u8]) -> Result<Self, Malformed> {
-        let mut reader = Reader::new(body);
-        let new = new_tuple(&mut reader)?;
-        reader.finish()?;
-        Ok(Self::Insert { new })
+        Self::whole(body, |reader| Ok(Self::Insert { new: new_tuple(reader)? }))
     }
 
     /// # Errors
     /// The bytes are not exactly an optional `K` or `O` and one `N`.
     pub fn update(body: &'a [u8]) -> Result<Self, Malformed> {
-        let mut reader = Reader::new(body);
-        let before = match reader.rest().first() {
-            Some(b'N') => None,
-            _ => Some(before(&mut reader)?),
-        };
-        let new = new_tuple(&mut reader)?;
-        reader.finish()?;
-        Ok(Self::Update { before, new })
+        Self::whole(body, |reader| {
+            let before = match reader.rest().first() {
+                Some(b'N') => None,
+                _ => Some(before(reader)?),
+            };
+            Ok(Self::Update { before, new: new_tuple(reader)? })
+        })
     }
 
     /// # Errors
     /// The bytes are not exactly one `K` or `O`.
     pub fn delete(body: &'a [u8]) -> Result<Self, Malformed> {
+        Self::whole(body, |reader| Ok(Self::Delete { before: before(reader)? }))
+    }
+
+    fn whole(
+        body: &'a [u8],
+        read: impl FnOnce(&mut Reader<'a>) -> Result<Self, Malformed>,
+    ) -> Result<Self, Malformed> {
         let mut reader = Reader::new(body);
-        let before = before(&mut reader)?;
+        let change = read(&mut reader)?;
         reader.finish()?;
-        Ok(Self::Delete { before })
+        Ok(change)
     }
 
     pub fn before(&self) -> Option<Before<'a>> {

@@ -17,7 +17,8 @@ pub fn facts(error: &tokio_postgres::Error) -> ErrorFacts {
     if let Some(cause) = error.source().and_then(|cause| cause.downcast_ref::<io::Error>()) {
         return io_facts(cause);
     }
-    let kind = if error.is_closed() || is_timeout(error) { ErrorKind::ConnectionLost } else { kind_of(error) };
+    let kind =
+        if error.is_closed() || is_timeout(error) { ErrorKind::ConnectionLost } else { kind_of(error) };
     let message = error.source().map_or_else(|| error.to_string(), |cause| format!("{error}: {cause}"));
     ErrorFacts { kind: Some(kind), message, ..ErrorFacts::default() }
 }
@@ -87,7 +88,10 @@ fn is_timeout(error: &tokio_postgres::Error) -> bool {
     error.to_string() == "timeout waiting for server"
 }
 
-#[expect(clippy::wildcard_enum_match_arm, reason = "io::ErrorKind is non-exhaustive; the rest is a lost connection")]
+#[expect(
+    clippy::wildcard_enum_match_arm,
+    reason = "io::ErrorKind is non-exhaustive; the rest is a lost connection"
+)]
 fn io_kind(kind: io::ErrorKind) -> ErrorKind {
     match kind {
         // A missing socket file is a server that does not listen.

@@ -7,6 +7,7 @@ mod error;
 pub mod failure;
 pub mod ident;
 pub mod pool;
+pub mod replication;
 mod session;
 mod tls;
 
