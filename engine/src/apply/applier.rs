@@ -124,11 +124,8 @@ impl<'a, L: FlowLog> Applier<'a, L> {
         let relations = self.means.relations;
         let read = |n: usize| {
             let part = manifest.parts.get(n)?;
-            let pinned = PartRef {
-                hash: part.hash,
-                changes: part.changes.to_native(),
-                bytes: part.bytes.to_native(),
-            };
+            let pinned =
+                PartRef { hash: part.hash, changes: part.changes.to_native(), bytes: part.bytes.to_native() };
             let n = u32::try_from(n).expect("a manifest holds fewer than 2^32 parts");
             let key = PartKey { flow: id.flow, incarnation: id.incarnation, session, xid: id.xid, n };
             Some(relations.log().read(move |store| chunks::get(store, key, &pinned)))

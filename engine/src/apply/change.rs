@@ -20,7 +20,8 @@ pub(super) struct Misfit {
     pub(super) what: &'static str,
 }
 
-const DAMAGED: Misfit = Misfit { code: Code::RecordDamaged, what: "change does not fit its relation version" };
+const DAMAGED: Misfit =
+    Misfit { code: Code::RecordDamaged, what: "change does not fit its relation version" };
 const NOT_SENT: Misfit = Misfit {
     code: Code::ValueNotSent,
     what: "a toasted value was not sent: set REPLICA IDENTITY FULL at the source and copy the table again",

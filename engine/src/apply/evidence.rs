@@ -122,11 +122,7 @@ async fn find(
         // One value, so neither the delimiter nor the array form of the type matters.
         let (form, n) = (&target.value, arrays.len());
         let equality = form.equality.as_deref().unwrap_or("=");
-        terms.push(format!(
-            "t.{} {equality} (${n}::text[])[1]::{}",
-            identifier(&target.name),
-            form.sql_type
-        ));
+        terms.push(format!("t.{} {equality} (${n}::text[])[1]::{}", identifier(&target.name), form.sql_type));
     }
     let outputs: Vec<String> =
         mapping.table.columns.iter().map(|column| format!("t.{}::text", identifier(&column.name))).collect();

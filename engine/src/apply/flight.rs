@@ -93,7 +93,12 @@ impl<'a> Flight<'a> {
     }
 
     /// Sends whatever `answer` sends when it is first polled.
-    pub(super) async fn send(&mut self, note: Note, bytes: usize, mut answer: Answer<'a>) -> Result<(), Stop> {
+    pub(super) async fn send(
+        &mut self,
+        note: Note,
+        bytes: usize,
+        mut answer: Answer<'a>,
+    ) -> Result<(), Stop> {
         while self.sent.len() >= MAX_STATEMENTS || (self.bytes + bytes > MAX_BYTES && !self.sent.is_empty()) {
             self.settle_front().await?;
         }

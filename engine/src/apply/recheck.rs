@@ -73,7 +73,11 @@ impl Written {
 
 /// Notes what the change writes into deferrable keys. A row with a NULL, or with a column that was not
 /// sent, takes part in no new conflict.
-pub(super) fn note(written: &mut Vec<Written>, mapped: &Arc<Mapped>, routed: &Routed<'_>) -> Result<(), Misfit> {
+pub(super) fn note(
+    written: &mut Vec<Written>,
+    mapped: &Arc<Mapped>,
+    routed: &Routed<'_>,
+) -> Result<(), Misfit> {
     for key in 0..mapped.mapping.table.deferrable_keys.len() {
         let at = match written.iter().position(|w| w.key == key && Arc::ptr_eq(&w.mapped, mapped)) {
             Some(at) => at,
@@ -86,7 +90,9 @@ pub(super) fn note(written: &mut Vec<Written>, mapped: &Arc<Mapped>, routed: &Ro
         let Some(places) = places else { continue };
         let row: Option<Vec<(usize, Column<'_>)>> =
             places.iter().map(|place| routed.new_value(*place).map(|value| (*place, value))).collect();
-        let Some(row) = row.filter(|row| row.iter().all(|(_, value)| *value != Column::Null)) else { continue };
+        let Some(row) = row.filter(|row| row.iter().all(|(_, value)| *value != Column::Null)) else {
+            continue;
+        };
         for ((place, column), array) in row.into_iter().zip(&mut written[at].arrays) {
             let oid = mapped.mapping.relation.columns[place].type_oid;
             array.push(value(column, oid)?.as_deref());

@@ -85,8 +85,7 @@ impl<L: FlowLog> Relations<L> {
                 name: record.name.clone(),
             };
             let object = catalog::read(client, &name).await.map_err(Cause::Sql)?;
-            let mapping =
-                check(&record, &name, object).map_err(|breach| Cause::Breach(Box::new(breach)))?;
+            let mapping = check(&record, &name, object).map_err(|breach| Cause::Breach(Box::new(breach)))?;
             Resolved::Mapped(Arc::new(Mapped::new(mapping, self.policy)))
         } else {
             self.leave_out(&record)?
@@ -123,9 +122,9 @@ impl<L: FlowLog> Relations<L> {
         if let Some(record) = self.records.lock().unwrap_or_else(PoisonError::into_inner).get(&key) {
             return Ok(Arc::clone(record));
         }
-        let read = self.log.read(move |store| {
-            relations::get(store, key.flow, key.incarnation, key.relation, key.version)
-        });
+        let read = self
+            .log
+            .read(move |store| relations::get(store, key.flow, key.incarnation, key.relation, key.version));
         let record = read.await.map_err(Cause::Store)?.ok_or(Cause::RelationMissing)?;
         let record = Arc::new(record);
         let mut records = self.records.lock().unwrap_or_else(PoisonError::into_inner);

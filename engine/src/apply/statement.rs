@@ -12,16 +12,29 @@ use crate::postgres::ident::{Qualified, identifier, identifiers};
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(super) enum Form {
     /// `tolerant`: a row that is there already is left alone and not counted.
-    Insert { sent: Vec<usize>, tolerant: bool },
+    Insert {
+        sent: Vec<usize>,
+        tolerant: bool,
+    },
     /// Rows by an unchanged key.
-    Update { set: Vec<usize> },
+    Update {
+        set: Vec<usize>,
+    },
     /// One row, found by `found`, which may be its old key or its whole old image.
-    UpdateOne { set: Vec<usize>, found: Found },
+    UpdateOne {
+        set: Vec<usize>,
+        found: Found,
+    },
     /// One row whose GENERATED ALWAYS identity changes: deleted and inserted in one statement.
-    Move { set: Vec<usize>, found: Found },
+    Move {
+        set: Vec<usize>,
+        found: Found,
+    },
     /// Rows by their key.
     Delete,
-    DeleteOne { found: Found },
+    DeleteOne {
+        found: Found,
+    },
 }
 
 /// How the one row of a statement is found: columns with a value, and columns that are NULL.

@@ -65,9 +65,7 @@ impl Stop {
             Cause::Sql(error) => failure::facts(error),
             Cause::Silence => failure::timed_out("statement"),
             Cause::NotThere => found(Code::Fenced, "the checkpoint row is not ours".to_owned()),
-            Cause::Rows { code, expected, met } => {
-                found(*code, format!("{met} of {expected} rows were met"))
-            }
+            Cause::Rows { code, expected, met } => found(*code, format!("{met} of {expected} rows were met")),
             Cause::Misfit(misfit) => found(misfit.code, misfit.what.to_owned()),
             Cause::Breach(breach) => ErrorFacts {
                 column: breach.column.clone(),
@@ -105,11 +103,9 @@ fn store(error: &trellara_storage::Error) -> ErrorFacts {
         Error::FormatVersion { .. } => Code::StoreFormat,
         Error::Locked { .. } => Code::StoreLocked,
         Error::DiskFull => Code::StoreFull,
-        Error::WriteFailed(_) | Error::ReadFailed(_) | Error::Closed => Code::StoreFailed,
+        Error::WriteFailed(_) | Error::ReadFailed(_) | Error::BackupFailed(_) | Error::Closed => {
+            Code::StoreFailed
+        }
     };
-    ErrorFacts {
-        kind: Some(ErrorKind::Finding(code)),
-        message: error.to_string(),
-        ..ErrorFacts::default()
-    }
+    ErrorFacts { kind: Some(ErrorKind::Finding(code)), message: error.to_string(), ..ErrorFacts::default() }
 }

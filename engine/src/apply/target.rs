@@ -201,7 +201,8 @@ impl<L: FlowLog> Shared<L> {
         let opening = note(Place::SessionSetup, Expects::Anything);
         applier.flight().command(opening, self.opening.clone()).await?;
         let fence = note(Place::Checkpoint, Expects::Checkpoint);
-        let moving = move_checkpoint(client, advance, self.flow.to_string(), token, group, self.settings.lease);
+        let moving =
+            move_checkpoint(client, advance, self.flow.to_string(), token, group, self.settings.lease);
         applier.flight().send(fence, 0, Box::pin(moving)).await?;
         for (index, member) in group.members.iter().enumerate() {
             applier.member(index, member).await?;

@@ -14,8 +14,7 @@ use crate::settings::{
 };
 
 pub(super) fn settings() -> TargetSettings {
-    let tls =
-        TlsSettings { mode: TlsMode::Disable, ca_file: None, certificate_file: None, key_file: None };
+    let tls = TlsSettings { mode: TlsMode::Disable, ca_file: None, certificate_file: None, key_file: None };
     TargetSettings {
         server: Server {
             host: "localhost".into(),

@@ -110,17 +110,12 @@ fn check_unsent(columns: &[usize], table: &TargetTable) -> Result<(), Breach> {
         .find(|column| !optional(column));
     let Some(column) = missing else { return Ok(()) };
     // The columns of a primary key cannot lose their NOT NULL.
-    let ddl =
-        if column.primary_key { Vec::new() } else { ddl::drop_not_null(&table.name, &column.name) };
+    let ddl = if column.primary_key { Vec::new() } else { ddl::drop_not_null(&table.name, &column.name) };
     let what = "target requires a column that the source does not send";
     Err(breach(Code::ColumnRequired, what, Some(&column.name), ddl))
 }
 
-fn find_lookup(
-    relation: &RelationRecord,
-    table: &TargetTable,
-    columns: &[usize],
-) -> Result<Lookup, Breach> {
+fn find_lookup(relation: &RelationRecord, table: &TargetTable, columns: &[usize]) -> Result<Lookup, Breach> {
     let flagged = (0..relation.columns.len()).filter(|at| relation.columns[*at].key);
     match relation.replica_identity {
         ReplicaIdentity::Nothing => Ok(Lookup::Never),
@@ -131,9 +126,10 @@ fn find_lookup(
                 return Ok(Lookup::Never);
             }
             let numbers: Vec<i16> = keys.iter().map(|at| table.columns[columns[*at]].number).collect();
-            let covered = table.indexes.iter().any(|index| {
-                index.usable && index.columns.iter().all(|number| numbers.contains(number))
-            });
+            let covered = table
+                .indexes
+                .iter()
+                .any(|index| index.usable && index.columns.iter().all(|number| numbers.contains(number)));
             if covered {
                 return Ok(Lookup::Key(keys));
             }

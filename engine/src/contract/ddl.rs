@@ -12,11 +12,7 @@ pub(super) fn qualified(table: &TableName) -> String {
 }
 
 /// Empty when the stream did not describe one of the types.
-pub(super) fn create_table(
-    relation: &RelationRecord,
-    table: &TableName,
-    schema_exists: bool,
-) -> Vec<String> {
+pub(super) fn create_table(relation: &RelationRecord, table: &TableName, schema_exists: bool) -> Vec<String> {
     let keyed = matches!(relation.replica_identity, ReplicaIdentity::Default | ReplicaIdentity::Index);
     let mut lines = Vec::with_capacity(relation.columns.len() + 1);
     for column in &relation.columns {
@@ -40,12 +36,7 @@ pub(super) fn create_table(
 pub(super) fn add_column(table: &TableName, column: &ColumnRecord) -> Vec<String> {
     SourceType::of(column)
         .map(|of| {
-            format!(
-                "ALTER TABLE {} ADD COLUMN {} {};",
-                qualified(table),
-                identifier(&column.name),
-                of.sql()
-            )
+            format!("ALTER TABLE {} ADD COLUMN {} {};", qualified(table), identifier(&column.name), of.sql())
         })
         .into_iter()
         .collect()

@@ -114,7 +114,7 @@ fn apply_planned(changes: &[Change], reverse: bool) -> Database {
     let mut planner = Planner::default();
     let mut runs: BTreeMap<usize, Vec<Change>> = BTreeMap::new();
     let mut flushed = Vec::new();
-    let mut send = |database: &mut Database, run: Vec<Change>| {
+    let send = |database: &mut Database, run: Vec<Change>| {
         let rows: Vec<Change> = if reverse { run.into_iter().rev().collect() } else { run };
         rows.into_iter().for_each(|change| database.apply(change));
     };

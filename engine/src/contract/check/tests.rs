@@ -116,7 +116,9 @@ fn an_incompatible_type_comes_with_the_sources_type() {
         broken(table),
         (
             Code::ColumnTypeMismatch,
-            vec!["ALTER TABLE \"app\".\"Order\" ALTER COLUMN \"id\" TYPE int8 USING \"id\"::int8;".to_owned()]
+            vec![
+                "ALTER TABLE \"app\".\"Order\" ALTER COLUMN \"id\" TYPE int8 USING \"id\"::int8;".to_owned()
+            ]
         )
     );
 }
