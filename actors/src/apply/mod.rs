@@ -3,8 +3,12 @@
 //! The one danger: a COMMIT whose answer was lost being repeated or believed (I4). Only the checkpoint row
 //! decides.
 
+mod fence;
 mod grouping;
+mod isolate;
+mod outcome;
 mod report;
 
+pub use fence::{LEASE, may_claim};
 pub use grouping::GroupLimits;
 pub use report::{ApplyExit, ApplyProgress, ApplyReport};
