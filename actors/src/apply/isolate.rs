@@ -80,9 +80,11 @@ impl Isolation {
         Self::at(Step::Normal)
     }
 
-    /// For a transaction that failed before: alone from the start.
-    pub(super) fn alone() -> Self {
-        Self::at(Step::Alone)
+    /// The transaction ahead failed before: it stands alone from the start, and keeps its count of tries.
+    pub(super) fn suspect(&mut self) {
+        if self.step != Step::Alone {
+            *self = Self::at(Step::Alone);
+        }
     }
 
     fn at(step: Step) -> Self {

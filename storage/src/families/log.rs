@@ -4,9 +4,7 @@ use std::ops::ControlFlow;
 
 use crate::codec::key::{Key, read_u64};
 use crate::codec::value;
-use crate::records::{
-    ArchivedTransactionRecord, ChangeBlock, Content, TransactionHeader, TransactionRecord,
-};
+use crate::records::{ArchivedTransactionRecord, ChangeBlock, Content, TransactionHeader, TransactionRecord};
 use crate::store::Order;
 use crate::{Batch, Error, Family, FlowId, Incarnation, Lsn, Store, TransactionDigest, TransactionId, Xid};
 

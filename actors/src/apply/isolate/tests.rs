@@ -124,6 +124,12 @@ proptest! {
     }
 }
 
+fn suspected() -> Isolation {
+    let mut isolation = Isolation::new();
+    isolation.suspect();
+    isolation
+}
+
 fn alone(isolation: &mut Isolation, failure: Failure) -> Verdict {
     let failed = Failed { size: 1, how: Applying::ChangeByChange, member: Some(0), failure };
     isolation.failed(failed, Duration::ZERO)
@@ -132,7 +138,7 @@ fn alone(isolation: &mut Isolation, failure: Failure) -> Verdict {
 #[test]
 fn a_missing_row_is_believed_only_after_a_second_look() {
     let missing = || failure(Place::Change(0), ErrorKind::Finding(Code::RowMissing));
-    let mut isolation = Isolation::alone();
+    let mut isolation = suspected();
     assert_eq!(alone(&mut isolation, missing()), Verdict::Again);
     assert_eq!(alone(&mut isolation, missing()), Verdict::Park(missing()));
 }
@@ -140,7 +146,7 @@ fn a_missing_row_is_believed_only_after_a_second_look() {
 #[test]
 fn an_unknown_failure_is_tried_three_times_and_then_parked_unclassified() {
     let unknown = || database(Place::Change(0), "99999");
-    let mut isolation = Isolation::alone();
+    let mut isolation = suspected();
     assert_eq!(alone(&mut isolation, unknown()), Verdict::Pause(unknown()));
     // What the server does in between counts nowhere.
     for _ in 0..10 {
@@ -154,7 +160,7 @@ fn an_unknown_failure_is_tried_three_times_and_then_parked_unclassified() {
 #[test]
 fn a_stale_plan_is_free_once_and_an_unknown_failure_after_that() {
     let stale = || database(Place::Change(0), "26000");
-    let mut isolation = Isolation::alone();
+    let mut isolation = suspected();
     assert_eq!(alone(&mut isolation, stale()), Verdict::Reconnect);
     assert_eq!(alone(&mut isolation, stale()), Verdict::Pause(stale()));
     assert_eq!(alone(&mut isolation, stale()), Verdict::Pause(stale()));
@@ -166,11 +172,11 @@ fn a_stale_plan_is_free_once_and_an_unknown_failure_after_that() {
 fn trouble_of_the_target_ends_the_task_and_parks_nothing() {
     for sqlstate in ["28P01", "25006", "53100", "42501", "3D000", "21000"] {
         let failure = database(Place::Change(0), sqlstate);
-        assert_eq!(alone(&mut Isolation::alone(), failure.clone()), Verdict::End(failure), "{sqlstate}");
+        assert_eq!(alone(&mut suspected(), failure.clone()), Verdict::End(failure), "{sqlstate}");
     }
     for sqlstate in ["23505", "42P01", "99999"] {
         let failure = database(Place::Commit, sqlstate);
-        assert_eq!(alone(&mut Isolation::alone(), failure.clone()), Verdict::End(failure), "{sqlstate}");
+        assert_eq!(alone(&mut suspected(), failure.clone()), Verdict::End(failure), "{sqlstate}");
     }
 }
 
