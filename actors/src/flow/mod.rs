@@ -1,7 +1,15 @@
 //! One flow: its machines, its core, and the thin actor around them.
 
+pub mod effect;
+pub mod event;
 mod link;
+pub mod machine;
+pub mod phase;
+pub mod record;
 mod sequence;
+pub mod state;
 
 pub use link::{FlowLink, TargetView};
+pub use phase::Phase;
 pub use sequence::EventSequence;
+pub use state::State;

@@ -1,8 +1,17 @@
 //! Parts of large or streamed transactions in arrival order. Key: flow, incarnation, capture session, xid, n.
 
-use crate::codec::key::Key;
+//!
+//! A transaction whose parts are being written, and which has no manifest yet, has an *open mark*: an empty
+//! value under session 0 and its xid, with its session in place of n. It is written with the first part and
+//! deleted with the manifest or with the parts, so what a dead connection left behind is found without
+//! reading the log. Sessions count from 1.
+
+use std::ops::ControlFlow;
+
+use crate::codec::key::{Key, read_u32};
 use crate::codec::value;
 use crate::records::{ArchivedChangeBlock, ChangeBlock, PartRef};
+use crate::store::Order;
 use crate::{Batch, CaptureSession, Error, Family, FlowId, Incarnation, Store, Xid};
 
 /// Names one part.
@@ -17,11 +26,15 @@ pub struct PartKey {
 
 impl PartKey {
     pub fn bytes(self) -> Vec<u8> {
-        Key::history(self.flow, self.incarnation)
-            .u32(self.session.get())
-            .u32(self.xid.get())
-            .u32(self.n)
-            .bytes()
+        self.transaction().u32(self.n).bytes()
+    }
+
+    fn transaction(self) -> Key {
+        Key::history(self.flow, self.incarnation).u32(self.session.get()).u32(self.xid.get())
+    }
+
+    fn mark(self) -> Vec<u8> {
+        Key::history(self.flow, self.incarnation).u32(0).u32(self.xid.get()).u32(self.session.get()).bytes()
     }
 }
 
@@ -67,4 +80,47 @@ pub fn get(store: &dyn Store, key: PartKey, pinned: &PartRef) -> Result<Part, Er
     }
     rkyv::access::<ArchivedChangeBlock, rkyv::rancor::Error>(payload).map_err(|error| damage(&error))?;
     Ok(Part(value))
+}
+
+/// Marks the transaction of `first` (its part 0) as open.
+pub fn mark_open(batch: &mut Batch, first: PartKey) {
+    batch.put(Family::Chunks, first.mark(), Vec::new());
+}
+
+/// Takes the open mark of the transaction back.
+pub fn close(batch: &mut Batch, first: PartKey) {
+    batch.delete(Family::Chunks, first.mark());
+}
+
+/// Part 0 of every transaction that is marked open, oldest xid first.
+///
+/// # Errors
+/// `ReadFailed`, `Corruption`.
+pub fn open(store: &dyn Store, flow: FlowId, incarnation: Incarnation) -> Result<Vec<PartKey>, Error> {
+    let (from, to) = Key::history(flow, incarnation).u32(0).range();
+    let mut found = Vec::new();
+    store.scan(Family::Chunks, &from, &to, Order::Ascending, &mut |key, _| {
+        let number = |at| {
+            read_u32(key, at)
+                .ok_or_else(|| super::damaged(Family::Chunks, Some(flow), key, &"key is too short"))
+        };
+        let (xid, session) = (Xid::new(number(12)?), CaptureSession::new(number(16)?));
+        found.push(PartKey { flow, incarnation, session, xid, n: 0 });
+        Ok(ControlFlow::Continue(()))
+    })?;
+    Ok(found)
+}
+
+/// Deletes every part of the transaction and its open mark.
+///
+/// # Errors
+/// `ReadFailed`.
+pub fn sweep(batch: &mut Batch, store: &dyn Store, first: PartKey) -> Result<(), Error> {
+    let (from, to) = first.transaction().range();
+    store.scan(Family::Chunks, &from, &to, Order::Ascending, &mut |key, _| {
+        batch.delete(Family::Chunks, key.to_vec());
+        Ok(ControlFlow::Continue(()))
+    })?;
+    close(batch, first);
+    Ok(())
 }

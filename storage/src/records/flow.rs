@@ -3,7 +3,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::{FlowName, Incarnation, Lsn, Timestamp};
+use crate::{CaptureSession, FlowName, Incarnation, Lsn, Progress, Timestamp};
 
 /// Which part of a flow a key names. The numbers are on disk.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -68,6 +68,17 @@ pub struct Lineage {
 pub struct LoggedBytes {
     pub bytes: u64,
     pub transactions: u64,
+}
+
+/// The durable part; capture is its writer. Reads as a `Progress` where only the positions matter.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Durable {
+    #[serde(flatten)]
+    pub progress: Progress,
+    /// Log values and chunk parts of committed transactions, summed over the `bytes` of their dedup records.
+    pub appended: LoggedBytes,
+    /// The newest connection of capture; parts in progress of earlier ones are swept.
+    pub session: CaptureSession,
 }
 
 /// Why the floor moved.

@@ -11,7 +11,7 @@ mod transaction;
 pub use audit::AuditRecord;
 pub use event::EventRecord;
 pub use flow::{
-    Floor, FlowIdentity, FlowPart, Lineage, LoggedBytes, PruneRule, PublicationIdentity, StartMode,
+    Durable, Floor, FlowIdentity, FlowPart, Lineage, LoggedBytes, PruneRule, PublicationIdentity, StartMode,
 };
 pub use quarantine::{
     Attempt, ChangeImage, ColumnValue, FailureDetail, QuarantineAction, QuarantineRecord, QuarantineState,

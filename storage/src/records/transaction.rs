@@ -35,7 +35,8 @@ pub struct ChangeHead {
 }
 
 /// Changes in source order. `body[offset..][..length]` of a head are the bytes that pgoutput sent after the
-/// relation OID (for Truncate and Message: after the transaction id).
+/// relation OID (for Message: after the transaction id). A Truncate is one change whose head names its first
+/// relation; its body holds the option flags and every relation with its version.
 #[derive(Archive, Serialize, Deserialize, Clone, Debug, Default, PartialEq, Eq)]
 pub struct ChangeBlock {
     pub heads: Vec<ChangeHead>,
