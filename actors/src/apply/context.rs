@@ -37,6 +37,6 @@ pub struct ApplyContext<T, L, C> {
 }
 
 /// How a checkpoint row names the source that its positions belong to.
-pub fn lineage_name(lineage: &Lineage) -> String {
+pub(super) fn lineage_name(lineage: &Lineage) -> String {
     format!("{}/{}", lineage.system_identifier, lineage.slot)
 }

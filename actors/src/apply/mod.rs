@@ -13,7 +13,8 @@ mod pause;
 mod read;
 mod report;
 
-pub use context::{ApplyContext, EngineIdentity, lineage_name};
+use context::lineage_name;
+pub use context::{ApplyContext, EngineIdentity};
 pub use driver::run;
 pub use fence::{LEASE, may_claim};
 pub use grouping::GroupLimits;

@@ -3,7 +3,7 @@
 
 use trellara_storage::families::{events, flows, log, quarantine};
 use trellara_storage::records::{Floor, FlowPart, Lineage, QuarantineRecord, QuarantineState};
-use trellara_storage::{Batch, Error, FlowId, Incarnation, Lsn, Progress, Store};
+use trellara_storage::{Batch, Error, FlowId, Incarnation, Progress, Store};
 
 use super::{Attached, Driver, Ended};
 use crate::apply::{ApplyExit, ApplyReport, lineage_name};
