@@ -23,6 +23,9 @@ pub enum Error {
     /// A read failed.
     #[error("read from the store failed: {0}")]
     ReadFailed(String),
+    /// A store backup was not made; what it was made of is unharmed.
+    #[error("store backup failed: {0}")]
+    BackupFailed(String),
     /// The store is stopped or stopping.
     #[error("the store is closed")]
     Closed,

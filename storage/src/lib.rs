@@ -11,7 +11,10 @@ pub mod families;
 pub mod ids;
 pub mod log;
 pub mod lsn;
+pub mod memory;
 pub mod records;
+#[cfg(feature = "rocks")]
+pub mod rocks;
 pub mod store;
 
 pub use error::Error;
@@ -21,4 +24,7 @@ pub use ids::{
     Timestamp, TransactionDigest, TransactionId, Xid,
 };
 pub use lsn::{Lsn, Progress};
+pub use memory::MemoryStore;
+#[cfg(feature = "rocks")]
+pub use rocks::RocksStore;
 pub use store::{Batch, Durability, Store};
