@@ -176,7 +176,8 @@ impl<T: TargetPort, L: FlowLog, C: Clock, R: Fn(ApplyReport) + Send> Driver<T, L
     async fn advance(&mut self, at: &mut Attached<T::Session>, durable: Progress) -> Result<(), Ended> {
         match self.next(at, durable).await? {
             Next::Nothing => {
-                let what = format!("no record in the log from {} to {}", at.applied.position, durable.commit_lsn);
+                let what =
+                    format!("no record in the log from {} to {}", at.applied.position, durable.commit_lsn);
                 let failure = integrity(Place::Change(0), Code::RecordDamaged, what);
                 Err(Ended::Exit(ApplyExit::Failed(failure)))
             }
@@ -415,9 +416,7 @@ fn beyond_apply(failure: Failure) -> Ended {
     match failure.class {
         // Whether it is really another's, the claim tells.
         Class::Transient | Class::Fence => Ended::Pause(failure),
-        Class::Lineage => {
-            Ended::Exit(ApplyExit::LineageLost { code: failure.code, what: failure.summary })
-        }
+        Class::Lineage => Ended::Exit(ApplyExit::LineageLost { code: failure.code, what: failure.summary }),
         Class::Endpoint(_)
         | Class::RowData
         | Class::SchemaContract

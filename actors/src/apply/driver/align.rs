@@ -73,11 +73,7 @@ impl<T: TargetPort, L: FlowLog, C: Clock, R: Fn(ApplyReport) + Send> Driver<T, L
     }
 
     /// Settles records that the checkpoint has passed, and makes the first claim durable.
-    pub(super) async fn reconcile(
-        &mut self,
-        at: &Attached<T::Session>,
-        known: Known,
-    ) -> Result<(), Ended> {
+    pub(super) async fn reconcile(&mut self, at: &Attached<T::Session>, known: Known) -> Result<(), Ended> {
         let now = self.context.clock.now();
         let mut settled = Vec::new();
         for record in known.records.into_iter().filter(|record| is_behind(record, at.applied)) {
@@ -115,4 +111,3 @@ fn is_behind(record: &QuarantineRecord, applied: Progress) -> bool {
     };
     undecided && applied.covers(record.transaction.commit_lsn)
 }
-

@@ -32,7 +32,11 @@ impl<T: TargetPort, L: FlowLog, C: Clock, R: Fn(ApplyReport) + Send> Driver<T, L
             token: row.token,
             incarnation: row.incarnation,
             applied: row.applied,
-            recorded: known.records.iter().map(|record| record.transaction.commit_lsn).collect::<BTreeSet<Lsn>>(),
+            recorded: known
+                .records
+                .iter()
+                .map(|record| record.transaction.commit_lsn)
+                .collect::<BTreeSet<Lsn>>(),
             written: self.context.clock.elapsed(),
         };
         self.progress.applied = row.applied;
