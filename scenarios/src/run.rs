@@ -7,8 +7,6 @@ mod kills;
 mod repair;
 mod verdict;
 
-use std::time::Duration;
-
 use anyhow::{Context as _, Result, ensure};
 use rand::SeedableRng as _;
 use rand::rngs::StdRng;
@@ -73,8 +71,8 @@ impl Scene {
             spec.stores,
             sandbox.path().display()
         ));
-        let fleet = Fleet::create(&sandbox, spec.clusters, spec.stores).await?;
-        let engine = Engine::configure(&sandbox, &fleet)?;
+        let fleet = Fleet::create(&sandbox, spec).await?;
+        let engine = Engine::configure(&sandbox, "engine", &fleet.configuration())?;
         let cli = Cli::new(engine.configuration(), engine.folder())?;
         let random = StdRng::seed_from_u64(seed);
         let cutting = tokio::task::JoinSet::new();
@@ -105,12 +103,14 @@ impl Scene {
             Step::StopLoad => self.stop_load(report).await?,
             Step::Wait(wait) => self.wait(wait, report).await?,
             Step::Run(run) => self.run(run, report).await?,
-            Step::Poison(poison) => self.poison(poison).await?,
-            Step::Revoke(store) => self.revoke(store).await?,
-            Step::Restore(store) => self.restore(store).await?,
+            Step::AtSource(step) => self.at_source(step).await?,
+            Step::AtTarget(sql) => self.at_target(sql).await?,
+            Step::StopTarget => self.stop_target().await?,
+            Step::StartTarget => self.start_target().await?,
             Step::KeepCutting(store) => self.keep_cutting(store)?,
             Step::StopCutting => self.cutting.shutdown().await,
-            Step::Flood(flood) => self.flood(flood).await?,
+            Step::FillDisk => self.fill_disk()?,
+            Step::FreeDisk => self.free_disk()?,
             Step::StartProbes(probes) => self.start_probes(probes)?,
             Step::CheckProbes(check) => self.check_probes(check, report).await?,
             Step::Repair(repair) => self.repair(repair, report).await?,
@@ -140,6 +140,9 @@ impl Scene {
         ensure!(output.code == Some(run.exit), "exit code {:?}, expected {}", output.code, run.exit);
         for text in &run.shows {
             report.check(&format!("it shows `{text}`"), output.stdout.contains(text), &run.command);
+        }
+        for text in &run.lacks {
+            report.check(&format!("it does not show `{text}`"), !output.stdout.contains(text), &run.command);
         }
         Ok(())
     }
@@ -175,13 +178,7 @@ impl Scene {
         if !self.engine.processes().is_empty() {
             report.outcome("the engine stops when asked to", self.engine.stop().await);
         }
-        for cluster in self.fleet.clusters() {
-            let stopped =
-                tokio::time::timeout(Duration::from_secs(40), cluster.stop(crate::cluster::Stop::Fast)).await;
-            if !matches!(stopped, Ok(Ok(()))) {
-                report.check("servers stop when asked to", false, cluster.name());
-            }
-        }
+        report.outcome("every server stops when asked to", self.fleet.stop().await);
         let Self { engine, fleet, surroundings, sandbox, .. } = self;
         drop((engine, fleet));
         let left = surroundings.processes(sandbox.sweeper_pid());

@@ -9,6 +9,7 @@ pub mod codec;
 pub mod error;
 pub mod families;
 pub mod ids;
+pub mod inspect;
 pub mod log;
 pub mod lsn;
 pub mod memory;
@@ -16,6 +17,8 @@ pub mod records;
 #[cfg(feature = "rocks")]
 pub mod rocks;
 pub mod store;
+#[cfg(feature = "testing")]
+pub mod testing;
 
 pub use error::Error;
 pub use families::Family;
