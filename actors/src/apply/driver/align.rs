@@ -6,7 +6,8 @@ use trellara_storage::records::{Floor, FlowPart, Lineage, QuarantineRecord, Quar
 use trellara_storage::{Batch, Error, FlowId, Incarnation, Progress, Store};
 
 use super::{Driver, Ended};
-use crate::apply::{ApplyExit, ApplyReport, lineage_name};
+use crate::apply::{ApplyExit, ApplyReport};
+use crate::capture::lineage_name;
 use crate::failure::Code;
 use crate::ports::{Checkpoint, Clock, FlowLog, TargetPort};
 use crate::quarantine::{event, passed};
@@ -33,7 +34,7 @@ fn known(store: &dyn Store, flow: FlowId, incarnation: Incarnation) -> Result<Kn
 
 /// Same source, same incarnation, and within reach of the log.
 pub(super) fn accept(lineage: &Lineage, row: &Checkpoint, known: &Known) -> Result<(), Ended> {
-    let name = lineage_name(lineage);
+    let name = lineage_name(lineage.system_identifier, &lineage.slot);
     if row.incarnation != lineage.incarnation || row.lineage != name {
         let what = format!(
             "checkpoint is of {} incarnation {}, the log of {name} incarnation {}",

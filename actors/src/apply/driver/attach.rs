@@ -10,7 +10,8 @@ use super::{Attached, Driver, Ended, view};
 use crate::apply::fence::Verdict;
 use crate::apply::isolate::Isolation;
 use crate::apply::outcome::{Whereabouts, whereabouts};
-use crate::apply::{ApplyExit, ApplyReport, lineage_name};
+use crate::apply::{ApplyExit, ApplyReport};
+use crate::capture::lineage_name;
 use crate::failure::Code;
 use crate::ports::{Checkpoint, Claim, Clock, FlowLog, InitialCheckpoint, TargetPort, TargetSession};
 use trellara_storage::records::Lineage;
@@ -109,7 +110,7 @@ impl<T: TargetPort, L: FlowLog, C: Clock, R: Fn(ApplyReport) + Send> Driver<T, L
         let engine = &self.context.engine;
         let initial = known.applied.is_none().then(|| InitialCheckpoint {
             incarnation: lineage.incarnation,
-            lineage: lineage_name(lineage),
+            lineage: lineage_name(lineage.system_identifier, &lineage.slot),
             applied: Progress { commit_lsn: Lsn::ZERO, position: lineage.start },
         });
         Claim {

@@ -30,6 +30,7 @@ impl From<Error> for Ended {
             | Error::WriteFailed(_)
             | Error::ReadFailed(_)
             | Error::BackupFailed(_)
+            | Error::StoreDamaged { .. }
             | Error::Closed) => Ended::Exit(ApplyExit::Store(error)),
         }
     }
