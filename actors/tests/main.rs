@@ -1,0 +1,3 @@
+//! The drivers over simulated ports.
+
+mod simulation;
