@@ -56,6 +56,11 @@ number! {
     CaptureSession
 }
 
+impl FlowId {
+    /// No flow: what belongs to the store as a whole. Flows are numbered from 1.
+    pub const STORE: FlowId = FlowId(0);
+}
+
 impl Incarnation {
     pub const FIRST: Incarnation = Incarnation(1);
 

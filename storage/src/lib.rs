@@ -11,8 +11,13 @@ pub mod families;
 pub mod ids;
 pub mod log;
 pub mod lsn;
+pub mod memory;
 pub mod records;
+#[cfg(feature = "rocks")]
+pub mod rocks;
 pub mod store;
+#[cfg(feature = "testing")]
+pub mod testing;
 
 pub use error::Error;
 pub use families::Family;
@@ -21,4 +26,7 @@ pub use ids::{
     Timestamp, TransactionDigest, TransactionId, Xid,
 };
 pub use lsn::{Lsn, Progress};
+pub use memory::MemoryStore;
+#[cfg(feature = "rocks")]
+pub use rocks::RocksStore;
 pub use store::{Batch, Durability, Store};

@@ -2,6 +2,7 @@
 
 use std::future::Future;
 
+use trellara_storage::log::{FlowLogHandle, Receipt};
 use trellara_storage::{Batch, Error, Store};
 
 /// The flow's handle on the log writer and on the store readers.
@@ -25,4 +26,24 @@ pub trait FlowLog: Clone + Send + Sync + 'static {
     where
         R: Send + 'static,
         F: FnOnce(&dyn Store) -> R + Send + 'static;
+}
+
+impl FlowLog for FlowLogHandle {
+    type Receipt = Receipt;
+
+    fn submit(&self, batch: Batch) -> impl Future<Output = Result<Receipt, Error>> + Send {
+        FlowLogHandle::submit(self, batch)
+    }
+
+    fn submit_buffered(&self, batch: Batch) -> impl Future<Output = Result<(), Error>> + Send {
+        FlowLogHandle::submit_buffered(self, batch)
+    }
+
+    fn read<R, F>(&self, query: F) -> impl Future<Output = R> + Send
+    where
+        R: Send + 'static,
+        F: FnOnce(&dyn Store) -> R + Send + 'static,
+    {
+        FlowLogHandle::read(self, query)
+    }
 }

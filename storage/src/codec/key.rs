@@ -11,6 +11,11 @@ impl Key {
         Self(Vec::with_capacity(24))
     }
 
+    /// A key that begins with a name instead of a number.
+    pub fn named(name: &[u8]) -> Self {
+        Self(name.to_vec())
+    }
+
     /// The common beginning of everything that belongs to a flow.
     pub fn flow(flow: FlowId) -> Self {
         Self::new().u32(flow.get())

@@ -4,6 +4,7 @@
 pub mod audit;
 pub mod chunks;
 pub mod dedup;
+pub mod default;
 pub mod events;
 pub mod flows;
 pub mod log;

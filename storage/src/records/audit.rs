@@ -4,8 +4,8 @@ use serde::{Deserialize, Serialize};
 
 use crate::Timestamp;
 
-/// The value of the `audit` family. `previous` is the hash of the record before (hexadecimal SHA-256 or
-/// xxh3 as the store's version says), empty for the first.
+/// The value of the `audit` family. `previous` is the hexadecimal SHA-256 of the record before,
+/// as stored; empty for the first.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct AuditRecord {
     pub at: Timestamp,

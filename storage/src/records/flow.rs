@@ -70,6 +70,24 @@ pub struct LoggedBytes {
     pub transactions: u64,
 }
 
+impl LoggedBytes {
+    #[must_use]
+    pub fn plus(self, other: LoggedBytes) -> Self {
+        Self {
+            bytes: self.bytes.saturating_add(other.bytes),
+            transactions: self.transactions.saturating_add(other.transactions),
+        }
+    }
+
+    #[must_use]
+    pub fn minus(self, other: LoggedBytes) -> Self {
+        Self {
+            bytes: self.bytes.saturating_sub(other.bytes),
+            transactions: self.transactions.saturating_sub(other.transactions),
+        }
+    }
+}
+
 /// The durable part; capture is its writer. Reads as a `Progress` where only the positions matter.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Durable {

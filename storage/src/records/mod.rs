@@ -6,6 +6,7 @@ mod event;
 mod flow;
 mod quarantine;
 mod relation;
+mod store;
 mod transaction;
 
 pub use audit::AuditRecord;
@@ -18,6 +19,7 @@ pub use quarantine::{
     Resolution,
 };
 pub use relation::{ColumnRecord, RelationRecord, ReplicaIdentity};
+pub use store::{RecoveryMark, StoreIdentity};
 pub use transaction::{
     ArchivedChangeBlock, ArchivedChangeHead, ArchivedContent, ArchivedDedupRecord, ArchivedManifest,
     ArchivedOperation, ArchivedTransactionRecord, ChangeBlock, ChangeHead, Content, DedupRecord, Manifest,

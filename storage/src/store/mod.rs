@@ -51,7 +51,15 @@ pub trait Store: Send + Sync + 'static {
     ///
     /// # Errors
     /// `DiskFull` may be tried again; after `WriteFailed` nothing may be assumed and the process ends.
-    fn write(&self, batch: Batch, durability: Durability) -> Result<(), Error>;
+    fn apply(&self, batch: &Batch, durability: Durability) -> Result<(), Error>;
+
+    /// As `apply`, for a batch that is not needed afterwards.
+    ///
+    /// # Errors
+    /// As `apply`.
+    fn write(&self, batch: Batch, durability: Durability) -> Result<(), Error> {
+        self.apply(&batch, durability)
+    }
 }
 
 /// Called with each key and value of a scan.
