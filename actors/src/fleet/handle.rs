@@ -15,7 +15,6 @@ use crate::flow::order::{Answer, Decision, FlowOrder, OrderError};
 use crate::flow::state::Pause;
 use crate::ports::{CheckOutcome, Clock, FlowFactory, RemoveOptions, RemovedPart};
 use crate::quarantine;
-use crate::runtime::FlowExit;
 
 /// Orders under way at one time; the supervisor's mailbox has no bound of its own.
 const ORDERS: usize = 64;

@@ -30,7 +30,7 @@ use crate::flow::core::Begin;
 use crate::flow::order::{Answer, FlowOrder, OrderError};
 use crate::flow::record::StoredFlow;
 use crate::flow::{FlowActor, State};
-use crate::ports::{Clock, FlowFactory, OpenFlow, RemoveOptions, RemovedPart};
+use crate::ports::{Clock, FlowFactory, FlowLog, OpenFlow, RemoveOptions, RemovedPart};
 use crate::runtime::{DataRuntime, FlowExit, Placement, TaskScope, Wheel};
 
 /// The wheel turns this often.
@@ -78,13 +78,13 @@ pub(super) enum FleetOrder {
 /// What came back from work that the supervisor started.
 #[derive(Message)]
 #[rtype(result = "()")]
-struct News<L: crate::ports::FlowLog, C: Clock> {
+struct News<L: FlowLog, C: Clock> {
     flow: FlowName,
     generation: u64,
     what: What<L, C>,
 }
 
-enum What<L: crate::ports::FlowLog, C: Clock> {
+enum What<L: FlowLog, C: Clock> {
     Opened(Result<Box<(OpenFlow<L>, StoredFlow)>, Error>),
     Placed(Addr<FlowActor<L, C>>),
     Exited(FlowExit),
@@ -92,7 +92,7 @@ enum What<L: crate::ports::FlowLog, C: Clock> {
     Removed(Result<Vec<RemovedPart>, Error>),
 }
 
-enum Stage<L: crate::ports::FlowLog, C: Clock> {
+enum Stage<L: FlowLog, C: Clock> {
     Waiting { not_before: Duration },
     Opening,
     Running(Running<L, C>),
@@ -105,7 +105,7 @@ enum Stage<L: crate::ports::FlowLog, C: Clock> {
     Closed,
 }
 
-struct Running<L: crate::ports::FlowLog, C: Clock> {
+struct Running<L: FlowLog, C: Clock> {
     /// None until the actor really runs on its thread.
     address: Option<Addr<FlowActor<L, C>>>,
     scope: TaskScope,
@@ -132,7 +132,7 @@ enum Then {
     Remove { options: RemoveOptions, answer: Answer<Vec<RemovedPart>> },
 }
 
-struct Entry<L: crate::ports::FlowLog, C: Clock> {
+struct Entry<L: FlowLog, C: Clock> {
     revision: String,
     /// Where it is placed.
     number: usize,
@@ -194,6 +194,9 @@ impl<F: FlowFactory, C: Clock> Supervisor<F, C> {
         });
     }
 }
+
+/// Nothing in it is pinned.
+impl<F: FlowFactory, C: Clock> Unpin for Supervisor<F, C> {}
 
 impl<F: FlowFactory, C: Clock> Actor for Supervisor<F, C> {
     type Context = Context<Self>;

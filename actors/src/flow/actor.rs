@@ -100,6 +100,9 @@ impl<L: FlowLog, C: Clock> FlowActor<L, C> {
     }
 }
 
+/// Nothing in it is pinned.
+impl<L: FlowLog, C: Clock> Unpin for FlowActor<L, C> {}
+
 impl<L: FlowLog, C: Clock> Actor for FlowActor<L, C> {
     type Context = Context<Self>;
 

@@ -16,7 +16,7 @@ use crate::flow::event::Event;
 use crate::flow::machine::Refused;
 use crate::flow::order::{Answer, FlowOrder, OrderError};
 use crate::flow::phase::Reason;
-use crate::ports::{Clock, FlowFactory, RemoveOptions, RemovedPart};
+use crate::ports::{Clock, FlowFactory, FlowLog, RemoveOptions, RemovedPart};
 use crate::runtime::FlowExit;
 
 impl<F: FlowFactory, C: Clock> Supervisor<F, C> {
@@ -259,7 +259,7 @@ impl<F: FlowFactory, C: Clock> Supervisor<F, C> {
 }
 
 /// Detached and half-removed flows are there without being configured.
-fn configured<L: crate::ports::FlowLog, C: Clock>(entry: &Entry<L, C>) -> bool {
+fn configured<L: FlowLog, C: Clock>(entry: &Entry<L, C>) -> bool {
     match entry.stage {
         Stage::Detached | Stage::HalfRemoved => false,
         Stage::Settling(After::Detach | After::Remove { .. }) => false,

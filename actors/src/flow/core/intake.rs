@@ -149,10 +149,10 @@ fn ended_by_itself() -> Fault {
 pub(crate) fn store_failed(error: &Error) -> FlowExit {
     let code = match error {
         Error::DiskFull => return FlowExit::NoRoom,
-        Error::Corruption { .. } => Code::StoreDamaged,
+        Error::Corruption { .. } | Error::StoreDamaged { .. } => Code::StoreDamaged,
         Error::FormatVersion { .. } => Code::StoreFormat,
         Error::Locked { .. } => Code::StoreLocked,
-        Error::WriteFailed(_) | Error::ReadFailed(_) | Error::Closed => Code::StoreFailed,
+        Error::WriteFailed(_) | Error::ReadFailed(_) | Error::BackupFailed(_) | Error::Closed => Code::StoreFailed,
     };
     FlowExit::Failed(Fault::new(Class::Unknown, code, error.to_string()))
 }
