@@ -81,10 +81,8 @@ impl FlowCell {
             })
             .collect();
         let shown = |phase| conditions.iter().any(|condition| condition.reason.phase == phase);
-        let kept: Vec<Condition> = before
-            .into_iter()
-            .filter(|held| stays(held.reason.phase) && !shown(held.reason.phase))
-            .collect();
+        let kept: Vec<Condition> =
+            before.into_iter().filter(|held| stays(held.reason.phase) && !shown(held.reason.phase)).collect();
         conditions.extend(kept);
         conditions.sort_by_key(|held| held.reason.phase);
         status.conditions = conditions;

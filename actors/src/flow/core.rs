@@ -91,6 +91,7 @@ pub struct FlowCore {
     /// As it is in the store.
     recorded: PhaseRecord,
     lineage: Option<Lineage>,
+    publications_changed: Vec<String>,
     tracker: Tracker,
     log: LogBudget,
     schedule: Schedule,
@@ -120,6 +121,7 @@ impl FlowCore {
             conditions: Vec::new(),
             recorded,
             lineage: stored.lineage,
+            publications_changed: Vec::new(),
             tracker: Tracker::new(stored.durable, stored.applied),
             log: LogBudget::default(),
             schedule: Schedule::default(),
@@ -271,6 +273,7 @@ impl FlowCore {
             generation: self.identity.generation,
             conditions: self.conditions.clone(),
             lineage: self.lineage.clone(),
+            publications_changed: self.publications_changed.clone(),
             captured: self.tracker.captured,
             durable: self.tracker.durable,
             applied: self.tracker.applied,
