@@ -4,6 +4,7 @@
 mod cluster;
 mod eventually;
 mod harness;
+mod session;
 mod settings;
 mod source;
 mod transport;
