@@ -154,6 +154,9 @@ pub struct Condition {
     pub phase: Phase,
     pub since: Time,
     pub cause: String,
+    /// `source` or `target`, where it is about one of them.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub side: Option<String>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub class: Option<String>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
