@@ -7,9 +7,8 @@ use trellara_api::Time;
 use trellara_api::flow::{Condition, Phase};
 use trellara_api::repair::{Blockage, BlockageKind, Step};
 
-use super::View;
 use super::commands::Commands;
-use crate::postgres::ident::literal;
+use super::{View, row};
 use crate::settings::{FlowSettings, Server};
 
 /// A pause that is older than this is asked about.
@@ -209,7 +208,7 @@ fn fenced(parts: &mut Parts, commands: &Commands<'_>) -> Words {
 
 fn slot_in_use(parts: &mut Parts, view: View<'_>, commands: &Commands<'_>) -> Words {
     if let Some(settings) = view.settings {
-        let slot = literal(&settings.source.slot);
+        let slot = row::quoted(&settings.source.slot);
         let server = &settings.source.server;
         let query = format!(
             "SELECT a.pid, a.application_name, a.client_addr, a.backend_start FROM pg_replication_slots s \
@@ -317,7 +316,7 @@ fn see_slot(settings: &FlowSettings, commands: &Commands<'_>) -> Step {
     let query = format!(
         "SELECT slot_name, plugin, database, active_pid, restart_lsn, confirmed_flush_lsn, wal_status \
          FROM pg_replication_slots WHERE slot_name = {}",
-        literal(&settings.source.slot)
+        row::quoted(&settings.source.slot)
     );
     commands.sql("see the slot at the source", &settings.source.server, &query)
 }

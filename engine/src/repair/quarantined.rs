@@ -7,7 +7,7 @@ use trellara_storage::records::{ChangeImage, ColumnValue, QuarantineRecord};
 
 use super::commands::Commands;
 use super::{View, row};
-use crate::postgres::ident::{identifier, literal};
+use crate::postgres::ident::identifier;
 use crate::settings::FlowSettings;
 
 /// How many digits of the digest a discard has to name.
@@ -20,7 +20,7 @@ pub(super) fn blockage(record: &QuarantineRecord, view: View<'_>, commands: &Com
     if let Some(settings) = view.settings {
         let bench = Bench { record, settings, commands };
         bench.first_way(kind, &mut steps, &mut notes);
-        bench.other_ways(kind, &mut steps, &mut notes);
+        bench.other_ways(kind, &mut steps);
     } else {
         notes.push("the flow is not configured any more: enrol it again before a replay".to_owned());
     }
@@ -130,7 +130,7 @@ impl Bench<'_> {
         steps.push(self.replay("replay the transaction"));
     }
 
-    fn other_ways(&self, kind: BlockageKind, steps: &mut Vec<Step>, notes: &mut Vec<String>) {
+    fn other_ways(&self, kind: BlockageKind, steps: &mut Vec<Step>) {
         let policy = match kind {
             BlockageKind::RowMissing => Some("on_missing_row: skip_and_record"),
             BlockageKind::RowDuplicate => Some("on_duplicate: overwrite_and_record"),
@@ -158,17 +158,14 @@ impl Bench<'_> {
             steps.push(self.replay("and replay under the new rule"));
         }
         steps.push(self.discard());
-        notes.push(
-            "replay applies the whole transaction in one target transaction, or nothing of it".to_owned(),
-        );
     }
 
     fn constraint(&self, steps: &mut Vec<Step>, notes: &mut Vec<String>) {
         let failure = &self.record.failure;
         if let Some(constraint) = &failure.constraint {
             let query = format!(
-                "SELECT conrelid::regclass, conname, pg_get_constraintdef(oid) FROM pg_constraint WHERE conname = {}",
-                literal(constraint)
+                "SELECT conrelid::regclass, pg_get_constraintdef(oid) FROM pg_constraint WHERE conname = {}",
+                row::quoted(constraint)
             );
             steps.push(self.commands.sql("see the constraint", &self.settings.target.server, &query));
         }

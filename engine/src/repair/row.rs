@@ -52,13 +52,17 @@ fn condition(row: &Columns) -> Option<String> {
     (!parts.is_empty()).then(|| parts.join(" AND "))
 }
 
-/// Dollar quotes where they fit: a shell line with them needs no quotes inside quotes.
+/// A text for SQL inside a shell line: in dollar quotes where they fit, so that there are no quotes inside
+/// quotes.
+pub(super) fn quoted(text: &str) -> String {
+    if text.contains('$') { literal(text).trim_start().to_owned() } else { format!("$${text}$$") }
+}
+
 fn sql(value: &ColumnValue) -> Option<String> {
     match value {
         ColumnValue::Null => Some("NULL".to_owned()),
         ColumnValue::UnchangedToast => None,
-        ColumnValue::Text(text) if text.contains('$') => Some(literal(text).trim_start().to_owned()),
-        ColumnValue::Text(text) => Some(format!("$${text}$$")),
+        ColumnValue::Text(text) => Some(quoted(text)),
         ColumnValue::Bytes(hex) => {
             Some(format!("convert_from($$\\x{hex}$$, current_setting($$server_encoding$$))"))
         }
