@@ -63,6 +63,11 @@ pub fn plan(views: &[View<'_>], desk: Desk<'_>, at: Time) -> Plan {
     }
 }
 
+/// The command that prints this flow's plan.
+pub fn plan_command(flow: &FlowName, desk: Desk<'_>) -> String {
+    Commands::new(flow, desk).of_flow(&["repair", "plan", "--flow"])
+}
+
 /// The next command for a flow in this phase, complete; none where nothing is to be done.
 pub fn next(flow: &FlowName, phase: Phase, desk: Desk<'_>) -> Option<String> {
     let commands = Commands::new(flow, desk);
@@ -72,7 +77,7 @@ pub fn next(flow: &FlowName, phase: Phase, desk: Desk<'_>) -> Option<String> {
         | Phase::LineageLost
         | Phase::Quarantined
         | Phase::LogFull
-        | Phase::Unavailable => Some(commands.of_flow(&["repair", "plan", "--flow"])),
+        | Phase::Unavailable => Some(plan_command(flow, desk)),
         Phase::Detached => Some(commands.line(&["flow", "remove", &commands.flow(), "--dry-run"])),
         Phase::Paused => Some(commands.of_flow(&["flow", "resume"])),
         Phase::Removing
