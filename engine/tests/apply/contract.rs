@@ -118,7 +118,7 @@ async fn columns_of_the_targets_own_that_fill_themselves_are_left_alone() {
     stage.run("INSERT INTO sk VALUES (7),(7),(8); INSERT INTO t VALUES (1, 2); UPDATE t SET b = 3").await;
     stage.apply_all().await;
     assert_eq!(stage.at_target("SELECT count(*), count(DISTINCT b) FROM sk").await, ["(3,3)"]);
-    assert_eq!(stage.at_target("SELECT a, b, mine FROM t").await, ["(1,3,own)"]);
+    assert_eq!(stage.at_target("SELECT a, b, mine FROM t").await, ["(2,3,own)"]);
 }
 
 #[tokio::test]
