@@ -156,7 +156,12 @@ impl Stage {
             "SELECT data FROM pg_logical_slot_get_binary_changes('{slot}', NULL, NULL, \
              'proto_version', '1', 'publication_names', 'p', 'messages', 'true')"
         );
-        for row in self.source.query(&sql, &[]).await.unwrap() {
+        // The stream asks for the source's own encoding.
+        let encoding = self.assembler.assembly().encoding.clone();
+        self.run(&format!("SET client_encoding = '{encoding}'")).await;
+        let rows = self.source.query(&sql, &[]).await.unwrap();
+        self.run("SET client_encoding = 'UTF8'").await;
+        for row in rows {
             let data: &[u8] = row.get(0);
             let message = self.decoder.decode(&Bytes::copy_from_slice(data)).unwrap();
             let mut out = Vec::new();
