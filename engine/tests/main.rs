@@ -5,4 +5,6 @@ mod apply;
 mod cluster;
 mod eventually;
 mod harness;
+mod settings;
+mod source;
 mod transport;
