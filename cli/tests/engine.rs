@@ -1,7 +1,7 @@
 //! A scripted engine: answers each path with what a test says, on a socket in a folder of its own.
 
 use std::collections::BTreeMap;
-use std::io::{BufRead, BufReader, Read, Write};
+use std::io::{BufRead, BufReader, Write};
 use std::os::unix::net::UnixListener;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
@@ -13,7 +13,8 @@ use trellara_api::Problem;
 
 type Answers = Arc<Mutex<BTreeMap<String, (u16, String)>>>;
 
-pub struct Engine {
+#[derive(Debug)]
+pub(crate) struct Engine {
     folder: TempDir,
     answers: Answers,
     requests: Arc<Mutex<Vec<String>>>,
@@ -21,7 +22,7 @@ pub struct Engine {
 
 impl Engine {
     /// Listens; answers 404 to everything that no test has an answer for.
-    pub fn start() -> Self {
+    pub(crate) fn start() -> Self {
         let engine = Self::absent();
         let listener = UnixListener::bind(engine.socket()).unwrap();
         let (answers, requests) = (Arc::clone(&engine.answers), Arc::clone(&engine.requests));
@@ -45,7 +46,7 @@ impl Engine {
     }
 
     /// Configured, but nobody listens.
-    pub fn absent() -> Self {
+    pub(crate) fn absent() -> Self {
         let folder = tempfile::tempdir().unwrap();
         let socket = folder.path().join("admin.sock");
         let text = format!("admin: {{ socket: {} }}\nflows: [}} broken on purpose\n", socket.display());
@@ -53,13 +54,13 @@ impl Engine {
         Self { folder, answers: Answers::default(), requests: Arc::default() }
     }
 
-    pub fn answers<T: Serialize>(self, path: &str, answer: &T) -> Self {
+    pub(crate) fn answers<T: Serialize>(self, path: &str, answer: &T) -> Self {
         let answer = serde_json::to_string(answer).unwrap();
         self.answers.lock().unwrap().insert(path.to_owned(), (200, answer));
         self
     }
 
-    pub fn refuses(self, path: &str, problem: &Problem) -> Self {
+    pub(crate) fn refuses(self, path: &str, problem: &Problem) -> Self {
         let answer = serde_json::to_string(problem).unwrap();
         self.answers.lock().unwrap().insert(path.to_owned(), (problem.status, answer));
         self
@@ -69,17 +70,17 @@ impl Engine {
         self.folder.path().join("admin.sock")
     }
 
-    pub fn folder(&self) -> &Path {
+    pub(crate) fn folder(&self) -> &Path {
         self.folder.path()
     }
 
     /// Requests so far: path, query and body.
-    pub fn requests(&self) -> Vec<String> {
+    pub(crate) fn requests(&self) -> Vec<String> {
         self.requests.lock().unwrap().clone()
     }
 
     /// `trellara ARGUMENTS`, with the configuration in the folder.
-    pub fn trellara(&self, arguments: &[&str]) -> Ended {
+    pub(crate) fn trellara(&self, arguments: &[&str]) -> Ended {
         let output = Command::new(env!("CARGO_BIN_EXE_trellara"))
             .args(arguments)
             .env_clear()
@@ -93,10 +94,11 @@ impl Engine {
 }
 
 /// What a command left behind, with the folder's name taken out.
-pub struct Ended {
-    pub code: i32,
-    pub stdout: String,
-    pub stderr: String,
+#[derive(Debug)]
+pub(crate) struct Ended {
+    pub(crate) code: i32,
+    pub(crate) stdout: String,
+    pub(crate) stderr: String,
 }
 
 impl Ended {

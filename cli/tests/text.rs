@@ -138,7 +138,7 @@ fn detail(phase: Phase) -> FlowDetail {
 }
 
 /// An engine with one flow in this phase.
-pub fn with_flow(phase: Phase) -> Engine {
+pub(crate) fn with_flow(phase: Phase) -> Engine {
     Engine::start().answers("/v1/flows/store-0001", &detail(phase))
 }
 
