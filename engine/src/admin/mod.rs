@@ -13,6 +13,9 @@ mod select;
 mod server;
 mod view;
 
+#[cfg(test)]
+mod tests;
+
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, PoisonError, RwLock};
 
