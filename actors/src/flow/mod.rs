@@ -9,7 +9,7 @@ pub mod record;
 mod sequence;
 pub mod state;
 
-pub use link::{FlowLink, TargetView};
+pub use link::{FlowLink, Stumble, TargetView};
 pub use phase::Phase;
 pub use sequence::EventSequence;
 pub use state::State;
