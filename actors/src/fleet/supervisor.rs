@@ -111,7 +111,7 @@ enum What<L: FlowLog, C: Clock> {
     Opened(Result<Box<Ready<L>>, FlowExit>),
     Placed(Addr<FlowActor<L, C>>),
     Exited(FlowExit),
-    Settled(Result<State, OrderError>),
+    Settled(Result<Box<State>, OrderError>),
     Removed(Result<Vec<RemovedPart>, Error>),
 }
 

@@ -165,8 +165,10 @@ impl<L: FlowLog> Hands<L> {
         if read.is_some() {
             self.measured = None;
         }
+        // A statement of its own: the guard would be held for the whole of the next, and capture wait on it.
+        let durable = *self.tools.link.durable.borrow();
         Surroundings {
-            durable: *self.tools.link.durable.borrow(),
+            durable,
             log_max_bytes: self.tools.tasks.log_max_bytes(),
             // A failed reading is repeated by the next measure; capture decides by its own.
             log_used: read.and_then(Result::ok),

@@ -183,11 +183,16 @@ impl<F: FlowFactory, C: Clock> Supervisor<F, C> {
         let generation = entry.generation;
         let (factory, name) = (Arc::clone(&self.factory), flow.clone());
         self.work(flow, generation, to, async move {
-            What::Settled(settle::settle(&*factory, &name, &event, at).await)
+            What::Settled(settle::settle(&*factory, &name, &event, at).await.map(Box::new))
         });
     }
 
-    pub(super) fn settled(&mut self, flow: &FlowName, result: Result<State, OrderError>, to: &Addr<Self>) {
+    pub(super) fn settled(
+        &mut self,
+        flow: &FlowName,
+        result: Result<Box<State>, OrderError>,
+        to: &Addr<Self>,
+    ) {
         let at = self.clock.now();
         let Some(entry) = self.flows.get_mut(flow) else { return };
         let Stage::Settling(after) = std::mem::replace(&mut entry.stage, Stage::Parked) else { return };
