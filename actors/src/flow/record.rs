@@ -47,7 +47,7 @@ pub enum StoredWhole {
     Active,
     Fenced(Holder),
     Failed(StoredFault),
-    Removing,
+    Removing { keep_slot: bool },
     Detached,
 }
 
@@ -108,10 +108,16 @@ impl PhaseRecord {
                 Whole::Active => StoredWhole::Active,
                 Whole::Fenced(holder) => StoredWhole::Fenced(holder.clone()),
                 Whole::Failed(fault) => StoredWhole::Failed(fault.into()),
-                Whole::Removing => StoredWhole::Removing,
+                Whole::Removing { keep_slot } => StoredWhole::Removing { keep_slot: *keep_slot },
                 Whole::Detached => StoredWhole::Detached,
             },
         }
+    }
+
+    /// A new generation would start in the same state from either.
+    pub fn same_state(&self, other: &Self) -> bool {
+        (&self.capture, &self.apply, &self.operator, &self.whole)
+            == (&other.capture, &other.apply, &other.operator, &other.whole)
     }
 
     /// The state that a new generation starts in.
@@ -133,7 +139,7 @@ impl PhaseRecord {
                 StoredWhole::Active => Whole::Active,
                 StoredWhole::Fenced(holder) => Whole::Fenced(holder),
                 StoredWhole::Failed(fault) => Whole::Failed(fault.into()),
-                StoredWhole::Removing => Whole::Removing,
+                StoredWhole::Removing { keep_slot } => Whole::Removing { keep_slot },
                 StoredWhole::Detached => Whole::Detached,
             },
             tries: fresh.tries,

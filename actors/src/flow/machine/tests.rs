@@ -176,7 +176,7 @@ fn progress_clears_the_account_of_failures() {
 fn a_full_log_closes_capture_until_there_is_room() {
     let full = on(&streaming(), &Event::CaptureEnded(CaptureEnd::LogFull)).unwrap();
     assert_eq!(full.effects, []);
-    assert_eq!(full.next.wanted().apply, true);
+    assert!(full.next.wanted().apply);
     assert_eq!(phases(&full.next), [Phase::LogFull]);
     assert_eq!(on(&full.next, &Event::RoomAgain).unwrap().effects, [Effect::Start(Half::Capture)]);
     assert_eq!(on(&streaming(), &Event::RoomAgain), Err(Refused::NotFull));
@@ -237,7 +237,7 @@ fn a_restart_keeps_quarantine_lost_lineage_and_pause() {
 
 #[test]
 fn a_removed_or_detached_flow_takes_no_orders() {
-    let removing = on(&streaming(), &Event::Remove).unwrap();
+    let removing = on(&streaming(), &Event::Remove { keep_slot: true }).unwrap();
     assert_eq!(removing.effects, [Effect::Stop(Half::Capture), Effect::Stop(Half::Apply)]);
     for event in [Event::Pause(pause(PauseScope::All)), Event::Resume, Event::Restart, Event::Detach] {
         assert_eq!(on(&removing.next, &event), Err(Refused::Removing));
@@ -299,7 +299,7 @@ fn events() -> impl Strategy<Value = Event> {
         Just(Event::Attach),
         classes().prop_map(|class| Event::GaveUp(fault(class))),
     ];
-    prop_oneof![8 => capture, 8 => apply, 5 => others, 1 => Just(Event::Detach), 1 => Just(Event::Remove)]
+    prop_oneof![8 => capture, 8 => apply, 5 => others, 1 => Just(Event::Detach), 1 => Just(Event::Remove { keep_slot: false })]
 }
 
 fn of_capture(event: &Event) -> bool {
@@ -326,10 +326,11 @@ impl Running {
     }
 
     fn carry_out(&mut self, event: &Event, effects: &[Effect]) {
-        match event {
-            Event::CaptureEnded(_) => self.capture = false,
-            Event::ApplyEnded(_) => self.apply = false,
-            _ => {}
+        if let Event::CaptureEnded(_) = event {
+            self.capture = false;
+        }
+        if let Event::ApplyEnded(_) = event {
+            self.apply = false;
         }
         for effect in effects {
             match effect {

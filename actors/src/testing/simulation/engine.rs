@@ -113,7 +113,7 @@ impl Engine {
         self.tasks = vec![
             executor.spawn(log.write()),
             executor.spawn(capture_half(capture, self.stop.subscribe(), self.ends_handle())),
-            executor.spawn(apply_half(apply, self.ends_handle())),
+            executor.spawn(apply_half(apply, self.stop.subscribe(), self.ends_handle())),
         ];
     }
 
@@ -165,24 +165,23 @@ impl Engine {
         log: SimLog,
         link: FlowLink,
         events: EventSequence,
-    ) -> impl Fn() -> ApplyContext<SimTarget, SimLog, SimClock> + Send + use<> {
+    ) -> ApplyContext<SimTarget, SimLog, SimClock> {
         let engine = EngineIdentity {
             instance: InstanceId::new([self.number; 16]),
             boot: self.boot,
             holder: format!("engine {}", self.number),
             version: "0".to_owned(),
         };
-        let (target, clock) = (Arc::clone(&self.target), self.clock.clone());
-        move || ApplyContext {
+        ApplyContext {
             flow: FLOW,
             name: "sim:rows".parse().expect("a flow name"),
-            engine: engine.clone(),
+            engine,
             limits: GroupLimits { transactions: 5, changes: 40, bytes: 1_000_000 },
-            target: Arc::clone(&target),
-            log: log.clone(),
-            clock: clock.clone(),
-            link: link.clone(),
-            events: events.clone(),
+            target: Arc::clone(&self.target),
+            log,
+            clock: self.clock.clone(),
+            link,
+            events,
             take_over: false,
         }
     }
@@ -229,10 +228,11 @@ async fn capture_half(
 }
 
 async fn apply_half(
-    context: impl Fn() -> ApplyContext<SimTarget, SimLog, SimClock> + Send,
+    context: ApplyContext<SimTarget, SimLog, SimClock>,
+    stop: watch::Receiver<bool>,
     ends: SharedEnds,
 ) {
-    let exit = apply::run(context(), std::future::pending(), |_| {}).await;
+    let exit = apply::run(context, stop, |_| {}).await;
     let mut ends = ends.lock().unwrap_or_else(PoisonError::into_inner);
     match exit {
         ApplyExit::Stopped => {}
