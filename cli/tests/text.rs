@@ -412,6 +412,8 @@ fn config_reload_shows_the_difference_and_fails_when_it_is_refused() {
     let engine = Engine::start().answers(path::CONFIG_RELOAD, &report);
     let ended = engine.trellara(&["config", "reload"]);
     assert_eq!(ended.code, 1);
+    assert!(ended.stderr.starts_with("error: TRL-0811 "), "{}", ended.stderr);
+    assert_eq!(engine.trellara(&["config", "reload", "--dry-run"]).code, 0);
     insta::assert_snapshot!(ended.stdout);
 }
 

@@ -40,7 +40,7 @@ pub struct EngineFacts {
     /// The id kept in `data_dir`, hexadecimal.
     pub instance_id: String,
     pub started: Timestamp,
-    /// Absolute; printed commands end with it.
+    /// Printed commands end with it.
     pub config: PathBuf,
     /// Name of this machine, where printed commands run.
     pub host: String,
@@ -89,8 +89,9 @@ impl AdminState {
         levers: Levers,
         settings: Arc<Settings>,
     ) -> Self {
+        let config = std::path::absolute(&engine.config).unwrap_or_else(|_| engine.config.clone());
         Self {
-            engine,
+            engine: EngineFacts { config, ..engine },
             fleet,
             log,
             audit,

@@ -76,3 +76,20 @@ pub(super) fn query<T: DeserializeOwned>(uri: &Uri) -> Result<T, Refusal> {
         .map(|query| query.0)
         .map_err(|error| Refusal(Problem::new(RequestCode::RequestInvalid, error.body_text())))
 }
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use trellara_actors::failure::Code;
+
+    use super::*;
+
+    #[test]
+    fn no_number_is_both_a_failure_and_a_refused_request() {
+        let failures = Code::ALL.iter().map(|code| code.number());
+        let requests = RequestCode::ALL.iter().map(|code| code.number());
+        let numbers: BTreeSet<u16> = failures.chain(requests).collect();
+        assert_eq!(numbers.len(), Code::ALL.len() + RequestCode::ALL.len());
+    }
+}

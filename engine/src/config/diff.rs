@@ -157,6 +157,7 @@ fn server(server: &Server) -> String {
         Password::Literal(_) => "redacted".to_owned(),
         Password::Env(name) => format!("env {name}"),
         Password::File(path) => format!("file {}", path.display()),
+        Password::Passfile(path) => format!("passfile {}", path.display()),
     };
     let file = |file: &Option<std::path::PathBuf>| {
         file.as_ref().map_or_else(|| "-".to_owned(), |file| file.display().to_string())

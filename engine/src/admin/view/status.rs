@@ -80,8 +80,7 @@ pub(in crate::admin) fn diagnostics(flows: &[Observed], around: &Around<'_>) -> 
             log: flow::log_use(&observed.status),
         })
         .collect();
-    diagnoses
-        .sort_by(|one, other| (one.line.phase, one.line.since).cmp(&(other.line.phase, other.line.since)));
+    diagnoses.sort_by_key(|diagnosis| (diagnosis.line.phase, diagnosis.line.since));
     Diagnostics {
         at: around.now,
         streaming: (flows.len() - diagnoses.len()) as u64,
