@@ -5,6 +5,7 @@ mod apply;
 mod cluster;
 mod eventually;
 mod harness;
+mod repair;
 mod session;
 mod settings;
 mod source;
