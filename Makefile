@@ -7,8 +7,9 @@ TARGET_DIR := $(or $(CARGO_TARGET_DIR),target)
 SCENARIO := $(TARGET_DIR)/debug/trellara-scenario
 # Kills in the smoke form of the crash scenario; the full form is `make scenario NAME=crash`.
 SMOKE_KILLS ?= 5
+RUNS ?= 3
 
-.PHONY: help setup build demo test test-root scenario lint doc
+.PHONY: help setup build demo test test-root scenario bench bench-native lint doc
 
 help: ## what there is
 	@awk -F':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -31,6 +32,14 @@ test: setup ## every test that needs no root, and the crash scenario in its smok
 	cargo build --workspace
 	$(SCENARIO) scenarios/crash.yml --kills $(SMOKE_KILLS)
 	@echo "left to 'make test-root': the full target disk (tmpfs needs root)"
+
+test-root: build ## what needs root: a full disk at the target, on a tmpfs
+	$(SCENARIO) scenarios/full-disk.yml
+
+bench: bench-native ## every benchmark there is
+
+bench-native: build ## side by side with native logical replication; RUNS=3
+	$(TARGET_DIR)/debug/trellara-bench-native --runs $(RUNS)
 
 lint: setup ## formatting, clippy, sizes, module headers
 	cargo fmt --all --check

@@ -4,3 +4,4 @@
 mod cluster;
 mod eventually;
 mod harness;
+mod transport;

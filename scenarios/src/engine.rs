@@ -3,7 +3,6 @@
 //! Black box: it is started by `trellara run` and asked over its admin socket, like anybody's. It dies with the
 //! runner.
 
-use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Stdio};
 use std::time::Duration;
@@ -14,11 +13,11 @@ use trellara_api::Selector;
 use trellara_api::client::Client;
 use trellara_api::flow::{FlowLine, Phase};
 
-use crate::fleet::{Fleet, ROLE, Store, TABLES, TARGET_DATABASE};
+use crate::fleet::DATASET;
 use crate::sandbox::{Account, Sandbox};
 use crate::{binaries, process, wait};
 
-const DATASET: &str = "retail";
+const ADMIN: &str = "admin: { socket: ./admin.sock }\n";
 const ANSWER_LIMIT: Duration = Duration::from_secs(10);
 const START_LIMIT: Duration = Duration::from_secs(60);
 const STOP_LIMIT: Duration = Duration::from_secs(60);
@@ -33,17 +32,23 @@ pub struct Engine {
 }
 
 impl Engine {
-    /// Writes the configuration of a fleet; starts nothing.
+    /// Makes its folder below the sandbox and writes its configuration there; starts nothing.
     ///
     /// # Errors
     /// The folder or the file could not be written.
-    pub fn configure(sandbox: &Sandbox, fleet: &Fleet) -> Result<Self> {
-        let folder = sandbox.path().join("engine");
+    pub fn configure(sandbox: &Sandbox, name: &str, sections: &str) -> Result<Self> {
+        let folder = sandbox.path().join(name);
         std::fs::create_dir(&folder)?;
         let configuration = folder.join("trellara.yml");
-        std::fs::write(&configuration, text(&folder, fleet)).context("writing the configuration")?;
+        let text = format!("config_version: 1\ninstance: scenario\ndata_dir: ./data\n{ADMIN}{sections}");
+        std::fs::write(&configuration, text).context("writing the configuration")?;
         let client = Client::new(folder.join("admin.sock"), ANSWER_LIMIT);
         Ok(Self { folder, configuration, child: None, client })
+    }
+
+    /// Asks the running engine.
+    pub fn client(&self) -> &Client {
+        &self.client
     }
 
     pub fn configuration(&self) -> &Path {
@@ -189,41 +194,4 @@ pub fn flow(store: &str) -> String {
 
 fn describe(line: &FlowLine) -> String {
     format!("{} {} {}", line.flow, line.phase, line.cause.as_deref().unwrap_or_default())
-}
-
-fn text(folder: &Path, fleet: &Fleet) -> String {
-    let folder = folder.display();
-    let tables = TABLES.map(|table| format!("public.{table}")).join(", ");
-    let target = fleet.target.url(ROLE, TARGET_DATABASE);
-    let mut text = format!(
-        r#"config_version: 1
-instance: scenario
-data_dir: {folder}/data
-admin:
-  socket: {folder}/admin.sock
-defaults:
-  source: {{ tls: disable }}
-  dataset: {{ id: {DATASET}, tables: [{tables}] }}
-  target: {{ url: "{target}", tls: disable, schema: "{{source}}" }}
-flows:
-"#
-    );
-    for store in &fleet.stores {
-        text.push_str(&flow_entry(fleet, store));
-    }
-    text
-}
-
-fn flow_entry(fleet: &Fleet, store: &Store) -> String {
-    let cluster = &fleet.sources[store.cluster];
-    let mut entry = String::new();
-    let written = write!(
-        entry,
-        "  - source: {{ id: {}, url: \"{}\" }}\n    labels: {{ cluster: {} }}\n",
-        store.id,
-        cluster.url(ROLE, &store.database),
-        cluster.name()
-    );
-    debug_assert!(written.is_ok(), "a String takes everything");
-    entry
 }

@@ -3,17 +3,23 @@
 //! The engine's role owns the tables on both sides and is no superuser, as in a careful installation; load and
 //! oracles use the administrator.
 
+use std::path::Path;
+
 use anyhow::{Context as _, Result};
 use tokio_postgres::Config;
 
 use crate::cluster::Cluster;
+use crate::disk::Disk;
 use crate::sandbox::Sandbox;
 use crate::session;
+use crate::spec::FleetSpec;
 
 /// Role that the engine connects as, on both sides.
 pub const ROLE: &str = "trellara";
 /// Database that every store flows into.
 pub const TARGET_DATABASE: &str = "retail";
+/// Id of the dataset that every store has.
+pub const DATASET: &str = "retail";
 /// The tables of the dataset.
 pub const TABLES: [&str; 3] = ["sales", "sale_items", "payments"];
 
@@ -39,6 +45,8 @@ pub struct Fleet {
     pub sources: Vec<Cluster>,
     pub target: Cluster,
     pub stores: Vec<Store>,
+    // Dropped after the target, which writes to it.
+    disk: Option<Disk>,
 }
 
 impl Fleet {
@@ -46,30 +54,60 @@ impl Fleet {
     ///
     /// # Errors
     /// A cluster did not start, or refused a statement.
-    pub async fn create(sandbox: &Sandbox, clusters: usize, stores: usize) -> Result<Self> {
+    pub async fn create(sandbox: &Sandbox, spec: FleetSpec) -> Result<Self> {
+        let disk = spec.target_disk_megabytes.map(|size| Disk::mount(sandbox, size)).transpose()?;
         let target = Cluster::create(sandbox, "target").await?;
         let mut sources = Vec::new();
-        for number in 1..=clusters {
+        for number in 1..=spec.clusters {
             sources.push(Cluster::create(sandbox, &format!("source-{number}")).await?);
         }
-        let mut fleet = Self { sources, target, stores: Vec::new() };
+        let mut fleet = Self { sources, target, stores: Vec::new(), disk };
         fleet.prepare_target().await?;
         for source in &fleet.sources {
             let role = format!("CREATE ROLE {ROLE} LOGIN REPLICATION");
             session::script(&source.database("postgres"), &role).await?;
         }
-        for number in 0..stores {
-            let store = fleet.store(number + 1, number % clusters);
+        for number in 0..spec.stores {
+            let store = fleet.store(number + 1, number % spec.clusters);
             fleet.prepare_store(&store).await.with_context(|| format!("preparing {}", store.id))?;
             fleet.stores.push(store);
         }
         Ok(fleet)
     }
 
+    /// The part of an engine's configuration that names this fleet's flows.
+    pub fn configuration(&self) -> String {
+        let tables = TABLES.map(|table| format!("public.{table}")).join(", ");
+        let target = self.target.url(ROLE, TARGET_DATABASE);
+        let defaults = format!(
+            "defaults:
+  source: {{ tls: disable }}
+  dataset: {{ id: {DATASET}, tables: [{tables}] }}
+  target: {{ url: \"{target}\", tls: disable, schema: \"{{source}}\" }}
+flows:\n"
+        );
+        let entries = self.stores.iter().map(|store| {
+            let cluster = &self.sources[store.cluster];
+            let url = cluster.url(ROLE, &store.database);
+            let name = cluster.name();
+            format!("  - source: {{ id: {}, url: \"{url}\" }}\n    labels: {{ cluster: {name} }}\n", store.id)
+        });
+        defaults + &entries.collect::<String>()
+    }
+
     /// # Errors
     /// The scenario has no such store.
     pub fn named(&self, id: &str) -> Result<&Store> {
         self.stores.iter().find(|store| store.id == id).with_context(|| format!("no store {id} here"))
+    }
+
+    /// The target's own disk, where it has one.
+    pub(crate) fn disk(&self) -> Option<&Path> {
+        self.disk.as_ref().map(Disk::path)
+    }
+
+    pub(crate) fn target_database(&self) -> Config {
+        self.target.database(TARGET_DATABASE)
     }
 
     /// The target last, so that sources can be drained into it.
@@ -86,7 +124,7 @@ impl Fleet {
         let database = format!("store_{number:04}");
         Store {
             source: self.sources[cluster].database(&database),
-            target: self.target.database(TARGET_DATABASE),
+            target: self.target_database(),
             schema: format!("\"{id}\""),
             id,
             cluster,
@@ -97,7 +135,14 @@ impl Fleet {
     async fn prepare_target(&self) -> Result<()> {
         let administrator = session::open(&self.target.database("postgres")).await?;
         administrator.batch_execute(&format!("CREATE ROLE {ROLE} LOGIN")).await?;
-        administrator.batch_execute(&format!("CREATE DATABASE {TARGET_DATABASE} OWNER {ROLE}")).await?;
+        let mut database = format!("CREATE DATABASE {TARGET_DATABASE} OWNER {ROLE}");
+        if let Some(disk) = &self.disk {
+            let folder = disk.tablespace();
+            let tablespace = format!("CREATE TABLESPACE small LOCATION '{}'", folder.display());
+            administrator.batch_execute(&tablespace).await?;
+            database.push_str(" TABLESPACE small");
+        }
+        administrator.batch_execute(&database).await?;
         let grant = format!("GRANT SET ON PARAMETER session_replication_role TO {ROLE}");
         administrator.batch_execute(&grant).await.context("granting the target's role")
     }

@@ -8,6 +8,7 @@
 pub mod binaries;
 pub mod cli;
 pub mod cluster;
+mod disk;
 pub mod engine;
 pub mod fleet;
 pub mod latency;

@@ -73,8 +73,8 @@ impl Scene {
             spec.stores,
             sandbox.path().display()
         ));
-        let fleet = Fleet::create(&sandbox, spec.clusters, spec.stores).await?;
-        let engine = Engine::configure(&sandbox, &fleet)?;
+        let fleet = Fleet::create(&sandbox, spec).await?;
+        let engine = Engine::configure(&sandbox, "engine", &fleet.configuration())?;
         let cli = Cli::new(engine.configuration(), engine.folder())?;
         let random = StdRng::seed_from_u64(seed);
         let cutting = tokio::task::JoinSet::new();
@@ -105,12 +105,14 @@ impl Scene {
             Step::StopLoad => self.stop_load(report).await?,
             Step::Wait(wait) => self.wait(wait, report).await?,
             Step::Run(run) => self.run(run, report).await?,
-            Step::Poison(poison) => self.poison(poison).await?,
-            Step::Revoke(store) => self.revoke(store).await?,
-            Step::Restore(store) => self.restore(store).await?,
+            Step::AtSource(step) => self.at_source(step).await?,
+            Step::AtTarget(sql) => self.at_target(sql).await?,
+            Step::StopTarget => self.stop_target().await?,
+            Step::StartTarget => self.start_target().await?,
             Step::KeepCutting(store) => self.keep_cutting(store)?,
             Step::StopCutting => self.cutting.shutdown().await,
-            Step::Flood(flood) => self.flood(flood).await?,
+            Step::FillDisk => self.fill_disk()?,
+            Step::FreeDisk => self.free_disk()?,
             Step::StartProbes(probes) => self.start_probes(probes)?,
             Step::CheckProbes(check) => self.check_probes(check, report).await?,
             Step::Repair(repair) => self.repair(repair, report).await?,
@@ -140,6 +142,9 @@ impl Scene {
         ensure!(output.code == Some(run.exit), "exit code {:?}, expected {}", output.code, run.exit);
         for text in &run.shows {
             report.check(&format!("it shows `{text}`"), output.stdout.contains(text), &run.command);
+        }
+        for text in &run.lacks {
+            report.check(&format!("it does not show `{text}`"), !output.stdout.contains(text), &run.command);
         }
         Ok(())
     }

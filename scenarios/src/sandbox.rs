@@ -29,6 +29,7 @@ while [ $tries -lt 300 ]; do
     tries=$((tries + 1))
     sleep 0.1
 done
+[ -d "$1/disk" ] && umount "$1/disk" 2>/dev/null
 rm -rf "$1"
 "#;
 

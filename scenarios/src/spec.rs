@@ -29,6 +29,8 @@ pub struct FleetSpec {
     pub stores: usize,
     /// Per store.
     pub transactions_per_second: f64,
+    /// Puts the target's data on a disk of this size. Needs root.
+    pub target_disk_megabytes: Option<u64>,
 }
 
 /// What a run does next.
@@ -44,14 +46,18 @@ pub enum Step {
     Wait(Wait),
     /// Runs `trellara` and shows what it prints.
     Run(Run),
-    Poison(Poison),
-    /// Takes the engine's right to connect to a store away.
-    Revoke(String),
-    Restore(String),
+    /// SQL as the administrator of a store's database.
+    AtSource(AtSource),
+    /// SQL as the administrator of the target database.
+    AtTarget(String),
+    StopTarget,
+    StartTarget,
     /// Cuts a store's replication connection again and again.
     KeepCutting(String),
     StopCutting,
-    Flood(Flood),
+    /// Takes what is free on the target's own disk.
+    FillDisk,
+    FreeDisk,
     StartProbes(StartProbes),
     CheckProbes(CheckProbes),
     /// Runs the printed commands of a flow's repair plan as printed.
@@ -80,30 +86,16 @@ pub struct Run {
     /// Texts that the output has to hold, each one an oracle.
     #[serde(default)]
     pub shows: Vec<String>,
+    /// Texts that the output must not hold.
+    #[serde(default)]
+    pub lacks: Vec<String>,
 }
 
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Poison {
+pub struct AtSource {
     pub store: String,
-    pub kind: PoisonKind,
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum PoisonKind {
-    /// The target holds a row that the source then inserts.
-    ConstraintViolation,
-    /// The source gains a column that the target lacks.
-    SchemaBreach,
-}
-
-#[derive(Clone, Debug, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct Flood {
-    pub store: String,
-    pub transactions: u32,
-    pub rows: u32,
+    pub sql: String,
 }
 
 #[derive(Clone, Debug, Default, Deserialize)]

@@ -14,7 +14,6 @@ use tokio_postgres::Client;
 
 use crate::fleet::Store;
 use crate::session;
-pub(crate) use till::PLANTED_IDS;
 use till::Till;
 
 const STATEMENT_LIMIT: Duration = Duration::from_secs(30);

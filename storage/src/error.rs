@@ -8,6 +8,9 @@ pub enum Error {
     /// A stored value does not carry what was written. Never skipped, never guessed (I10).
     #[error("damaged record in {family} at key {key}: {what}")]
     Corruption { family: Family, flow: Option<FlowId>, key: String, what: String },
+    /// The store cannot be opened without losing what it acknowledged. `store recover` or a store backup.
+    #[error("the store at {path} is damaged: {what}")]
+    StoreDamaged { path: String, what: String },
     /// The store was written by another version of this program.
     #[error("store format version {found} is not the supported {supported}")]
     FormatVersion { found: u32, supported: u32 },

@@ -16,6 +16,8 @@ pub mod records;
 #[cfg(feature = "rocks")]
 pub mod rocks;
 pub mod store;
+#[cfg(feature = "testing")]
+pub mod testing;
 
 pub use error::Error;
 pub use families::Family;

@@ -279,11 +279,19 @@ fn plan_changed(facts: &ErrorFacts) -> bool {
         || facts.message == "cached plan must not change result type"
 }
 
-/// CONTEXT from a target trigger or another function. COPY, row locks and parameters have a context of
-/// their own, which says nothing of functions.
 fn in_function(facts: &ErrorFacts) -> bool {
+    names_function(facts.context.as_deref())
+}
+
+/// Raised by a target trigger or another function, whatever its state.
+pub fn raised_in_function(failure: &Failure) -> bool {
+    names_function(failure.detail.context.as_deref())
+}
+
+/// COPY, row locks and parameters have a context of their own, which says nothing of functions.
+fn names_function(context: Option<&str>) -> bool {
     let own = |line: &str| OWN_CONTEXTS.iter().any(|prefix| line.starts_with(prefix));
-    facts.context.iter().flat_map(|context| context.lines()).any(|line| !line.is_empty() && !own(line))
+    context.into_iter().flat_map(str::lines).any(|line| !line.is_empty() && !own(line))
 }
 
 /// Where the server checks privileges and row security, as opposed to opening files.

@@ -6,7 +6,7 @@ mod code;
 mod evidence;
 mod sqlstate;
 
-pub use classify::{ErrorFacts, ErrorKind, Missing, classify};
+pub use classify::{ErrorFacts, ErrorKind, Missing, classify, raised_in_function};
 pub use code::Code;
 pub use evidence::ChangeEvidence;
 use trellara_storage::records::FailureDetail;
@@ -90,6 +90,18 @@ pub struct Failure {
     pub detail: Box<FailureDetail>,
     /// The failing change itself, which only `ChangeByChange` can name.
     pub evidence: Option<Box<ChangeEvidence>>,
+}
+
+impl Failure {
+    /// The same failure, given up on as one that no rule explains.
+    #[must_use]
+    pub fn unclassified(mut self) -> Self {
+        self.class = Class::Unknown;
+        self.code = Code::Unclassified;
+        self.detail.class = self.class.name().to_owned();
+        self.detail.code = self.code.to_string();
+        self
+    }
 }
 
 impl std::fmt::Display for Failure {

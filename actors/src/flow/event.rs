@@ -50,7 +50,7 @@ pub enum Event {
         evidence: String,
     },
     Restart,
-    Remove,
+    Remove { keep_slot: bool },
     // Of the supervisor.
     Detach,
     Attach,
@@ -85,7 +85,7 @@ impl Event {
             Event::Resume => "operator.resumed",
             Event::Decided { .. } => "quarantine.decided",
             Event::Restart => "operator.restarted",
-            Event::Remove => "operator.removed",
+            Event::Remove { .. } => "operator.removed",
             Event::Detach => "fleet.detached",
             Event::Attach => "fleet.attached",
             Event::GaveUp(_) => "fleet.gave_up",

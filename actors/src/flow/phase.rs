@@ -128,7 +128,7 @@ pub struct Reason {
 }
 
 impl Reason {
-    fn plain(phase: Phase, cause: impl Into<String>) -> Self {
+    pub(crate) fn plain(phase: Phase, cause: impl Into<String>) -> Self {
         Self {
             phase,
             class: None,
@@ -144,7 +144,7 @@ impl Reason {
         Self { class: Some(class), code: Some(code.to_string()), ..Self::plain(phase, cause) }
     }
 
-    fn fault(phase: Phase, fault: &Fault) -> Self {
+    pub(crate) fn fault(phase: Phase, fault: &Fault) -> Self {
         Self {
             sqlstate: fault.sqlstate.clone(),
             constraint: fault.constraint.clone(),
@@ -183,7 +183,7 @@ fn whole(whole: &Whole) -> Option<Reason> {
             format!("applied by {}", holder.name),
         )),
         Whole::Failed(fault) => Some(Reason::fault(Phase::Failed, fault)),
-        Whole::Removing => Some(Reason::plain(Phase::Removing, "being removed")),
+        Whole::Removing { .. } => Some(Reason::plain(Phase::Removing, "being removed")),
         Whole::Detached => Some(Reason::plain(Phase::Detached, "not configured")),
     }
 }

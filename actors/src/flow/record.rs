@@ -47,7 +47,7 @@ pub enum StoredWhole {
     Active,
     Fenced(Holder),
     Failed(StoredFault),
-    Removing,
+    Removing { keep_slot: bool },
     Detached,
 }
 
@@ -108,7 +108,7 @@ impl PhaseRecord {
                 Whole::Active => StoredWhole::Active,
                 Whole::Fenced(holder) => StoredWhole::Fenced(holder.clone()),
                 Whole::Failed(fault) => StoredWhole::Failed(fault.into()),
-                Whole::Removing => StoredWhole::Removing,
+                Whole::Removing { keep_slot } => StoredWhole::Removing { keep_slot: *keep_slot },
                 Whole::Detached => StoredWhole::Detached,
             },
         }
@@ -133,7 +133,7 @@ impl PhaseRecord {
                 StoredWhole::Active => Whole::Active,
                 StoredWhole::Fenced(holder) => Whole::Fenced(holder),
                 StoredWhole::Failed(fault) => Whole::Failed(fault.into()),
-                StoredWhole::Removing => Whole::Removing,
+                StoredWhole::Removing { keep_slot } => Whole::Removing { keep_slot },
                 StoredWhole::Detached => Whole::Detached,
             },
             tries: fresh.tries,

@@ -191,7 +191,7 @@ pub enum Whole {
     Active,
     Fenced(Holder),
     Failed(Fault),
-    Removing,
+    Removing { keep_slot: bool },
     /// Not configured any more; nothing runs, nothing was dropped.
     Detached,
 }

@@ -5,6 +5,7 @@ mod clock;
 mod log;
 mod source;
 mod target;
+mod tasks;
 
 pub use clock::Clock;
 pub use log::FlowLog;
@@ -15,4 +16,8 @@ pub use source::{
 pub use target::{
     ApplyOutcome, Applying, Checkpoint, Claim, Claimed, Group, InitialCheckpoint, Member, TargetPort,
     TargetSession, Token,
+};
+pub use tasks::{
+    CheckOutcome, FlowFactory, FlowTasks, LogBudget, OpenFlow, RemoveOptions, RemovedPart, RemovedState,
+    TaskContext,
 };

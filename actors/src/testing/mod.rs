@@ -1,1 +1,3 @@
-//! To be filled.
+//! Doubles of the ports, for tests and the simulation.
+
+pub mod scripted_target;

@@ -226,6 +226,8 @@ pub struct LogUse {
 /// One flow in full: answers why on one screen.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct FlowDetail {
+    /// When this was put together; ages count from here.
+    pub at: Time,
     #[serde(flatten)]
     pub line: FlowLine,
     pub conditions: Vec<Condition>,

@@ -97,6 +97,8 @@ pub struct QuarantineLine {
 /// Newest first.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct QuarantineList {
+    /// When this was put together.
+    pub at: Time,
     pub records: Vec<QuarantineLine>,
     #[serde(default)]
     pub partial: Vec<String>,

@@ -1,6 +1,6 @@
 //! The file as a whole: the engine's own settings, all flows, and what they may not have in common.
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 use std::path::{Path, PathBuf};
 
 use super::finding::Findings;
@@ -18,7 +18,7 @@ pub(super) fn read(root: Item, base: &Path, findings: &Findings) -> Option<Setti
     let mut root = Section::new(root, findings);
     version(&mut root);
     let instance = root.required("instance", "retail-west").and_then(|text| ident::id(text, findings));
-    let data_dir = root.required("data_dir", "./trellara-data").map(|text| base.join(text.text));
+    let data_dir = root.required("data_dir", "./trellara-data").map(|text| super::resolve(base, &text.text));
     let admin_socket = admin_socket(root.section("admin"), base, data_dir.as_deref());
     let metrics = metrics(root.section("metrics"));
     let storage = storage(root.section("storage"), root.section("log"));
@@ -51,7 +51,8 @@ fn admin_socket(mut section: Section<'_>, base: &Path, data_dir: Option<&Path>) 
     let origin = text.as_ref().map_or_else(|| section.origin().clone(), |text| text.origin.clone());
     let findings = section.findings();
     section.finish();
-    let socket = text.map(|text| base.join(text.text)).or_else(|| Some(data_dir?.join("admin.sock")))?;
+    let socket =
+        text.map(|text| super::resolve(base, &text.text)).or_else(|| Some(data_dir?.join("admin.sock")))?;
     if socket.as_os_str().len() > MAX_SOCKET_BYTES {
         let what = format!("socket path is longer than {MAX_SOCKET_BYTES} bytes");
         findings.add(&origin, what, Some("write admin: { socket: ... } with a shorter path".to_owned()));
@@ -100,13 +101,26 @@ fn flow_items(root: &mut Section<'_>, base: &Path) -> Vec<Item> {
         }
     };
     if let Some(file) = root.text("flows_from") {
-        let path = base.join(&file.text);
+        let path = super::resolve(base, &file.text);
         items.extend(enrol::read(&path, &file.text, &file.origin, findings));
     }
     match defaults {
         None => items,
-        Some(defaults) => items.into_iter().map(|item| tree::merge(&defaults, item)).collect(),
+        Some(defaults) => items.into_iter().map(|item| inherit(&defaults, item)).collect(),
     }
+}
+
+/// The flow with the defaults under it. Its sections stay the flow's own, so that a key missing in both is
+/// missing in the flow.
+fn inherit(defaults: &Item, mut flow: Item) -> Item {
+    if let Node::Table(sections) = &mut flow.node {
+        for key in ["source", "dataset", "target"] {
+            let path = format!("{}.{key}", flow.origin.path);
+            let own = Item::new(Node::Table(BTreeMap::new()), Origin { path, ..flow.origin.clone() });
+            sections.entry(key.to_owned()).or_insert(own);
+        }
+    }
+    tree::merge(defaults, flow)
 }
 
 /// The flows, after a finding for each that another one rules out.

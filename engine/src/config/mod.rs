@@ -83,3 +83,8 @@ pub fn load(path: &Path, overrides: &Overrides) -> Result<Settings, Invalid> {
     let settings = root.and_then(|root| fleet::read(root, &base, &findings));
     findings.conclude(settings)
 }
+
+/// A path from the configuration, without `.` components.
+fn resolve(base: &Path, text: &str) -> PathBuf {
+    base.join(text).components().collect()
+}

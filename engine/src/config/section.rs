@@ -22,6 +22,8 @@ pub(super) struct Section<'f> {
     items: BTreeMap<String, Item>,
     origin: Origin,
     known: Vec<&'static str>,
+    /// False when something else stood in its place: then nothing in it is missing.
+    sound: bool,
     findings: &'f Findings,
 }
 
@@ -29,19 +31,23 @@ impl<'f> Section<'f> {
     /// Anything but a section is a finding, and then an empty one is read.
     pub(super) fn new(item: Item, findings: &'f Findings) -> Self {
         let kind = item.kind();
-        let items = match item.node {
-            Node::Table(items) => items,
-            Node::Null => BTreeMap::new(),
+        let (items, sound) = match item.node {
+            Node::Table(items) => (items, true),
+            Node::Null => (BTreeMap::new(), true),
             Node::Scalar { .. } | Node::List(_) => {
                 findings.add(&item.origin, format!("is {kind}, a section is expected"), None);
-                BTreeMap::new()
+                (BTreeMap::new(), false)
             }
         };
-        Self { items, origin: item.origin, known: Vec::new(), findings }
+        Self { items, origin: item.origin, known: Vec::new(), sound, findings }
     }
 
     pub(super) fn origin(&self) -> &Origin {
         &self.origin
+    }
+
+    pub(super) fn is_sound(&self) -> bool {
+        self.sound
     }
 
     pub(super) fn findings(&self) -> &'f Findings {
@@ -72,7 +78,7 @@ impl<'f> Section<'f> {
     }
 
     pub(super) fn required(&mut self, key: &'static str, example: &str) -> Option<Text> {
-        let missing = !self.items.get(key).is_some_and(|item| item.node != Node::Null);
+        let missing = self.sound && !self.items.get(key).is_some_and(|item| item.node != Node::Null);
         let text = self.text(key);
         if missing {
             let origin = Origin { place: self.origin.place.clone(), path: self.path_of(key) };

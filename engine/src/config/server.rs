@@ -9,6 +9,7 @@ use trellara_storage::FlowName;
 
 use super::ident;
 use super::section::{Section, Text};
+use super::tree::{Node, Origin};
 use crate::settings::{Password, Server, TlsMode, TlsSettings};
 
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
@@ -84,17 +85,17 @@ fn tls(section: &mut Section<'_>, flow: &FlowName, base: &Path, socket: bool) ->
         ("verify-full", TlsMode::VerifyFull),
     ];
     let chosen = section.choice("tls", &choices);
-    let ca_file = path(section, "sslrootcert", flow, base);
-    let certificate_file = path(section, "sslcert", flow, base);
-    let key_file = path(section, "sslkey", flow, base);
+    let (ca_file, _) = path(section, "sslrootcert", flow, base).unzip();
+    let (certificate_file, certificate_at) = path(section, "sslcert", flow, base).unzip();
+    let (key_file, key_at) = path(section, "sslkey", flow, base).unzip();
     let mode = match chosen {
         // A Unix socket has no TLS, whatever the fleet's default is.
         _ if socket => TlsMode::Disable,
         Some(mode) => mode,
         None => TlsMode::VerifyFull,
     };
-    if certificate_file.is_some() != key_file.is_some() {
-        section.findings().add(section.origin(), "sslcert and sslkey go together", None);
+    if let (Some(at), None) | (None, Some(at)) = (certificate_at, key_at) {
+        section.findings().add(&at, "sslcert and sslkey go together", None);
     }
     if mode == TlsMode::Disable && !socket && (ca_file.is_some() || certificate_file.is_some()) {
         let instead = Some("write tls: verify-full, or take the certificates out".to_owned());
@@ -103,23 +104,29 @@ fn tls(section: &mut Section<'_>, flow: &FlowName, base: &Path, socket: bool) ->
     TlsSettings { mode, ca_file, certificate_file, key_file }
 }
 
-fn path(section: &mut Section<'_>, key: &'static str, flow: &FlowName, base: &Path) -> Option<PathBuf> {
+/// A file, and where it is named.
+fn path(
+    section: &mut Section<'_>,
+    key: &'static str,
+    flow: &FlowName,
+    base: &Path,
+) -> Option<(PathBuf, Origin)> {
     let text = section.text(key)?;
-    Some(base.join(ident::expand(&text, flow, section.findings())))
+    Some((super::resolve(base, &ident::expand(&text, flow, section.findings())), text.origin))
 }
 
 fn password(section: &mut Section<'_>, flow: &FlowName, base: &Path) -> Password {
     let Some(item) = section.item("password") else { return Password::None };
     let origin = item.origin.clone();
     let findings = section.findings();
-    if !matches!(item.node, super::tree::Node::Table(_)) {
+    if !matches!(item.node, Node::Table(_)) {
         let instead = "write password: { env: NAME } or { file: PATH }".to_owned();
         findings.add(&origin, "is written out", Some(instead));
         return Password::None;
     }
     let mut secret = Section::new(item, findings);
     let variable = secret.text("env");
-    let file = path(&mut secret, "file", flow, base);
+    let file = path(&mut secret, "file", flow, base).map(|(file, _)| file);
     secret.finish();
     match (variable, file) {
         (Some(variable), None) => Password::Env(ident::expand(&variable, flow, findings)),

@@ -12,7 +12,7 @@ use trellara_storage::{Lsn, RelationId, Timestamp, Xid};
 
 use super::reader::{Malformed, Reader};
 use super::relation;
-use super::tuple::{ChangeBody, TruncateBody};
+use super::tuple::ChangeBody;
 
 /// Microseconds from 1970 to PostgreSQL's epoch, 2000-01-01.
 const POSTGRES_EPOCH_MICROS: i64 = 946_684_800_000_000;
@@ -153,12 +153,17 @@ fn change(kind: u8, xid: Option<Xid>, mut reader: Reader<'_>, message: &Bytes) -
 }
 
 fn truncate(xid: Option<Xid>, mut reader: Reader<'_>, message: &Bytes) -> Result<Message, Malformed> {
+    const CASCADE_OR_RESTART_IDENTITY: u8 = 3;
     let count = reader.length("relation count")?;
     let body = remainder(message, reader);
-    let relations = TruncateBody::parse(&body)?.relations;
-    if relations.len() != count {
+    if reader.u8("truncate options")? & !CASCADE_OR_RESTART_IDENTITY != 0 {
+        return Err(Malformed("truncate options"));
+    }
+    let (oids, []) = reader.rest().as_chunks::<4>() else { return Err(Malformed("truncated relation")) };
+    if oids.is_empty() || oids.len() != count {
         return Err(Malformed("relation count"));
     }
+    let relations = oids.iter().map(|oid| RelationId::new(u32::from_be_bytes(*oid))).collect();
     Ok(Message::Truncate { xid, relations, body })
 }
 

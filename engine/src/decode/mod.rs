@@ -10,4 +10,4 @@ mod tuple;
 
 pub use message::Decoder;
 pub use reader::Malformed;
-pub use tuple::{Before, ChangeBody, Column, Columns, TruncateBody, Tuple};
+pub use tuple::{Before, ChangeBody, Column, Columns, Tuple};

@@ -2,8 +2,6 @@
 //!
 //! Parsing checks a body whole, so that reading columns afterwards cannot fail.
 
-use trellara_storage::RelationId;
-
 use super::reader::{Malformed, Reader};
 
 /// The rows of an insert, update or delete.
@@ -29,14 +27,6 @@ pub enum Before<'a> {
     Key(Tuple<'a>),
     /// `O`: the whole old row (replica identity FULL).
     Full(Tuple<'a>),
-}
-
-/// Options and tables of one TRUNCATE.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct TruncateBody {
-    pub cascade: bool,
-    pub restart_identity: bool,
-    pub relations: Vec<RelationId>,
 }
 
 /// One row in the order of the relation's columns.
@@ -119,28 +109,6 @@ impl<'a> Before<'a> {
         match self {
             Self::Key(tuple) | Self::Full(tuple) => *tuple,
         }
-    }
-}
-
-impl TruncateBody {
-    /// # Errors
-    /// The bytes are not option flags and at least one relation OID.
-    pub fn parse(body: &[u8]) -> Result<Self, Malformed> {
-        const CASCADE: u8 = 1;
-        const RESTART_IDENTITY: u8 = 2;
-        let mut reader = Reader::new(body);
-        let flags = reader.u8("truncate options")?;
-        if flags & !(CASCADE | RESTART_IDENTITY) != 0 {
-            return Err(Malformed("truncate options"));
-        }
-        let mut relations = Vec::with_capacity(reader.rest().len() / 4);
-        while !reader.rest().is_empty() {
-            relations.push(RelationId::new(reader.u32("truncated relation")?));
-        }
-        if relations.is_empty() {
-            return Err(Malformed("truncate without relations"));
-        }
-        Ok(Self { cascade: flags & CASCADE != 0, restart_identity: flags & RESTART_IDENTITY != 0, relations })
     }
 }
 

@@ -6,6 +6,7 @@ mod dial;
 mod error;
 pub mod failure;
 pub mod ident;
+pub mod pool;
 pub mod replication;
 mod session;
 mod tls;

@@ -1,51 +1,37 @@
-//! Faults as steps: poison in a store's stream, rights taken away, connections cut, floods.
+//! Faults as steps: SQL at either side, connections cut, a full disk.
 //!
-//! Every fault is brought about from outside, with PostgreSQL's own means.
+//! Every fault is brought about from outside, with PostgreSQL's and the system's own means. What a scenario does to a
+//! database stands in its file, as SQL.
 
+use std::io::Write as _;
 use std::time::Duration;
 
-use anyhow::{Context as _, Result};
+use anyhow::{Context as _, Result, ensure};
 
 use super::Scene;
-use crate::fleet::{ROLE, Store};
+use crate::cluster::Stop;
 use crate::session;
-use crate::spec::{Flood, Poison, PoisonKind};
-use crate::workload::PLANTED_IDS;
+use crate::spec::AtSource;
 
 const BETWEEN_CUTS: Duration = Duration::from_millis(300);
+const BALLAST: &str = "ballast";
+static BALLAST_BLOCK: [u8; 64 << 10] = [1; 64 << 10];
 
 impl Scene {
-    pub(super) async fn poison(&self, poison: &Poison) -> Result<()> {
-        let store = self.fleet.named(&poison.store)?;
-        match poison.kind {
-            PoisonKind::ConstraintViolation => violate_constraint(store).await,
-            PoisonKind::SchemaBreach => breach_schema(store).await,
-        }
+    pub(super) async fn at_source(&self, step: &AtSource) -> Result<()> {
+        session::script(&self.fleet.named(&step.store)?.source, &step.sql).await
     }
 
-    pub(super) async fn revoke(&self, store: &str) -> Result<()> {
-        let store = self.fleet.named(store)?;
-        let maintenance = self.fleet.sources[store.cluster].database("postgres");
-        let database = &store.database;
-        session::script(
-            &maintenance,
-            &format!(
-                "REVOKE CONNECT ON DATABASE {database} FROM PUBLIC, {ROLE};
-                 SELECT pg_terminate_backend(pid) FROM pg_stat_activity
-                 WHERE datname = '{database}' AND usename = '{ROLE}'"
-            ),
-        )
-        .await
+    pub(super) async fn at_target(&self, sql: &str) -> Result<()> {
+        session::script(&self.fleet.target_database(), sql).await
     }
 
-    pub(super) async fn restore(&self, store: &str) -> Result<()> {
-        let store = self.fleet.named(store)?;
-        let maintenance = self.fleet.sources[store.cluster].database("postgres");
-        session::script(
-            &maintenance,
-            &format!("GRANT CONNECT ON DATABASE {} TO PUBLIC, {ROLE}", store.database),
-        )
-        .await
+    pub(super) async fn stop_target(&mut self) -> Result<()> {
+        self.fleet.target.stop(Stop::Fast).await
+    }
+
+    pub(super) async fn start_target(&mut self) -> Result<()> {
+        self.fleet.target.start().await
     }
 
     pub(super) fn keep_cutting(&mut self, store: &str) -> Result<()> {
@@ -62,41 +48,21 @@ impl Scene {
         Ok(())
     }
 
-    pub(super) async fn flood(&self, flood: &Flood) -> Result<()> {
-        let store = self.fleet.named(&flood.store)?;
-        let client = session::open(&store.source).await?;
-        for number in 0..flood.transactions {
-            let first = PLANTED_IDS + 1_000_000 + i64::from(number) * i64::from(flood.rows);
-            let sql = format!(
-                "INSERT INTO sales (id, customer, status, total, note, sold_at)
-                 SELECT {first} + n, 'flood', 'open', n, repeat(md5(n::text), 12), now()
-                 FROM generate_series(0, {} - 1) n",
-                flood.rows
-            );
-            client.batch_execute(&sql).await.context("flooding")?;
+    /// Takes every free block of the target's small disk.
+    pub(super) fn fill_disk(&self) -> Result<()> {
+        let disk = self.fleet.disk().context("this fleet's target has no disk of its own")?;
+        let mut ballast = std::fs::File::create(disk.join(BALLAST))?;
+        loop {
+            match ballast.write(&BALLAST_BLOCK) {
+                Ok(written) => ensure!(written > 0, "the disk takes nothing and is not full"),
+                Err(error) if error.kind() == std::io::ErrorKind::StorageFull => return Ok(()),
+                Err(error) => return Err(error).context("filling the disk"),
+            }
         }
-        Ok(())
     }
-}
 
-/// Somebody imported a sale at the target by hand; then the store sells under the same number.
-async fn violate_constraint(store: &Store) -> Result<()> {
-    let sale = |table: &str, customer: &str| {
-        format!(
-            "INSERT INTO {table} (id, customer, status, total, sold_at)
-             VALUES ({PLANTED_IDS}, '{customer}', 'paid', 12.50, '2026-01-02 03:04:05+00')"
-        )
-    };
-    session::script(&store.target, &sale(&format!("{}.sales", store.schema), "imported by hand")).await?;
-    session::script(&store.source, &sale("sales", "customer 17")).await
-}
-
-/// A new version of the store's software adds a column before the target has it.
-async fn breach_schema(store: &Store) -> Result<()> {
-    let sql = format!(
-        "ALTER TABLE sales ADD COLUMN loyalty_tier text;
-         INSERT INTO sales (id, customer, status, total, sold_at, loyalty_tier)
-         VALUES ({PLANTED_IDS}, 'customer 23', 'paid', 8.00, now(), 'gold')"
-    );
-    session::script(&store.source, &sql).await
+    pub(super) fn free_disk(&self) -> Result<()> {
+        let disk = self.fleet.disk().context("this fleet's target has no disk of its own")?;
+        std::fs::remove_file(disk.join(BALLAST)).context("freeing the disk")
+    }
 }

@@ -12,8 +12,8 @@ use rand::{RngExt as _, SeedableRng as _};
 const OPEN_SALES: usize = 200;
 /// Long enough to be stored out of line, so that later updates of the row send it as unchanged.
 const LONG_NOTE: usize = 6_000;
-/// Ids from here on belong to planted rows.
-pub(crate) const PLANTED_IDS: i64 = 900_000_000;
+/// Ids from here on belong to rows that scenarios plant.
+const PLANTED_IDS: i64 = 900_000_000;
 
 const METHODS: [&str; 4] = ["card", "cash", "voucher", "it''s a gift"];
 const STATUSES: [&str; 4] = ["open", "paid", "packed", "returned"];

@@ -4,7 +4,7 @@ use std::ops::ControlFlow;
 
 use crate::codec::key::{Key, read_u64};
 use crate::codec::value;
-use crate::records::{ArchivedTransactionRecord, TransactionRecord};
+use crate::records::{ArchivedTransactionRecord, ChangeBlock, Content, TransactionHeader, TransactionRecord};
 use crate::store::Order;
 use crate::{Batch, Error, Family, FlowId, Incarnation, Lsn, Store, TransactionDigest, TransactionId, Xid};
 
@@ -27,6 +27,19 @@ impl LoggedTransaction {
         }
         let xid = Xid::new(record.header.xid.to_native());
         Ok(Self { id: TransactionId { flow, incarnation, commit_lsn, xid }, value })
+    }
+
+    /// Stands for a transaction whose record is damaged, so that a recorded decision can pass it. It holds
+    /// no changes; `header` says what is still known.
+    ///
+    /// # Panics
+    /// Never: archiving into memory does not fail.
+    pub fn stand_in(flow: FlowId, incarnation: Incarnation, header: TransactionHeader) -> Self {
+        let (commit_lsn, xid) = (Lsn::new(header.commit_lsn), Xid::new(header.xid));
+        let record = TransactionRecord { header, content: Content::Inline(ChangeBlock::default()) };
+        let payload = rkyv::to_bytes::<rkyv::rancor::Error>(&record).expect("archiving into memory");
+        let id = TransactionId { flow, incarnation, commit_lsn, xid };
+        Self { id, value: value::seal_archived(&payload) }
     }
 
     pub fn id(&self) -> TransactionId {

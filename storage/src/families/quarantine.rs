@@ -2,7 +2,7 @@
 
 use std::ops::ControlFlow;
 
-use crate::codec::key::Key;
+use crate::codec::key::{Key, read_u32};
 use crate::codec::value;
 use crate::records::QuarantineRecord;
 use crate::store::Order;
@@ -32,6 +32,22 @@ pub fn of_flow(store: &dyn Store, flow: FlowId) -> Result<Vec<QuarantineRecord>,
     let (from, to) = Key::flow(flow).range();
     let mut records = Vec::new();
     store.scan(Family::Quarantine, &from, &to, Order::Ascending, &mut |key, value| {
+        records.push(decode(flow, key, value)?);
+        Ok(ControlFlow::Continue(()))
+    })?;
+    Ok(records)
+}
+
+/// Every record of the store, by flow and then oldest first.
+///
+/// # Errors
+/// `ReadFailed`, `Corruption`.
+pub fn all(store: &dyn Store) -> Result<Vec<QuarantineRecord>, Error> {
+    // Longer than any key, so behind the last one.
+    let end = [u8::MAX; 17];
+    let mut records = Vec::new();
+    store.scan(Family::Quarantine, &[], &end, Order::Ascending, &mut |key, value| {
+        let flow = FlowId::new(read_u32(key, 0).unwrap_or_default());
         records.push(decode(flow, key, value)?);
         Ok(ControlFlow::Continue(()))
     })?;

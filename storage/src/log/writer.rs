@@ -290,6 +290,7 @@ fn for_everyone(failure: &Error) -> Error {
         Error::Closed => Error::Closed,
         Error::WriteFailed(what) => Error::WriteFailed(what.clone()),
         Error::Corruption { .. }
+        | Error::StoreDamaged { .. }
         | Error::FormatVersion { .. }
         | Error::Locked { .. }
         | Error::BackupFailed(_)

@@ -29,7 +29,7 @@ pub(super) fn reading(error: &rocksdb::Error, family: Family, key: &[u8]) -> Err
 pub(super) fn opening(error: &rocksdb::Error, path: &std::path::Path) -> Error {
     let message = error.as_ref();
     if error.kind() == ErrorKind::Corruption {
-        return damaged(Family::Default, None, &[], &message);
+        return Error::StoreDamaged { path: path.display().to_string(), what: message.to_owned() };
     }
     if error.kind() == ErrorKind::IOError && message.contains(NO_SPACE) {
         return Error::DiskFull;

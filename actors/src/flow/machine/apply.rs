@@ -54,7 +54,7 @@ pub(super) fn drained(state: &mut State) -> Result<(), Refused> {
 
 pub(super) fn decided(state: &mut State, evidence: &str) -> Result<(), Refused> {
     match state.whole {
-        Whole::Removing => return Err(Refused::Removing),
+        Whole::Removing { .. } => return Err(Refused::Removing),
         Whole::Detached => return Err(Refused::Detached),
         Whole::Active | Whole::Fenced(_) | Whole::Failed(_) => {}
     }

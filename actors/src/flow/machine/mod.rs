@@ -64,7 +64,7 @@ pub fn on(state: &State, event: &Event) -> Result<Step, Refused> {
         Event::Resume | Event::PauseRanOut => operator::resume(&mut next)?,
         Event::Decided { evidence } => apply::decided(&mut next, evidence)?,
         Event::Restart => operator::restart(&mut next)?,
-        Event::Remove => remove(&mut next),
+        Event::Remove { keep_slot } => remove(&mut next, *keep_slot),
         Event::Detach => operator::detach(&mut next)?,
         Event::Attach => operator::attach(&mut next)?,
         Event::GaveUp(fault) => fail(&mut next, fault),
@@ -92,7 +92,7 @@ fn effects(before: &State, next: &State, event: &Event, retry: Option<Effect>) -
         | Event::Resume
         | Event::Decided { .. }
         | Event::Restart
-        | Event::Remove
+        | Event::Remove { .. }
         | Event::Detach
         | Event::Attach
         | Event::GaveUp(_) => None,
@@ -166,8 +166,8 @@ fn rest(state: &mut State) {
     apply::rest(state);
 }
 
-fn remove(state: &mut State) {
-    state.whole = Whole::Removing;
+fn remove(state: &mut State, keep_slot: bool) {
+    state.whole = Whole::Removing { keep_slot };
     rest(state);
 }
 

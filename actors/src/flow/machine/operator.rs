@@ -37,7 +37,7 @@ pub(super) fn restart(state: &mut State) -> Result<(), Refused> {
 
 pub(super) fn detach(state: &mut State) -> Result<(), Refused> {
     match state.whole {
-        Whole::Removing => Err(Refused::Removing),
+        Whole::Removing { .. } => Err(Refused::Removing),
         Whole::Active | Whole::Fenced(_) | Whole::Failed(_) | Whole::Detached => {
             state.whole = Whole::Detached;
             rest(state);
@@ -52,13 +52,13 @@ pub(super) fn attach(state: &mut State) -> Result<(), Refused> {
             state.whole = Whole::Active;
             Ok(())
         }
-        Whole::Active | Whole::Fenced(_) | Whole::Failed(_) | Whole::Removing => Err(Refused::NotDetached),
+        Whole::Active | Whole::Fenced(_) | Whole::Failed(_) | Whole::Removing { .. } => Err(Refused::NotDetached),
     }
 }
 
 fn present(state: &State) -> Result<(), Refused> {
     match state.whole {
-        Whole::Removing => Err(Refused::Removing),
+        Whole::Removing { .. } => Err(Refused::Removing),
         Whole::Detached => Err(Refused::Detached),
         Whole::Active | Whole::Fenced(_) | Whole::Failed(_) => Ok(()),
     }

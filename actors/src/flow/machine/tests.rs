@@ -237,7 +237,7 @@ fn a_restart_keeps_quarantine_lost_lineage_and_pause() {
 
 #[test]
 fn a_removed_or_detached_flow_takes_no_orders() {
-    let removing = on(&streaming(), &Event::Remove).unwrap();
+    let removing = on(&streaming(), &Event::Remove { keep_slot: true }).unwrap();
     assert_eq!(removing.effects, [Effect::Stop(Half::Capture), Effect::Stop(Half::Apply)]);
     for event in [Event::Pause(pause(PauseScope::All)), Event::Resume, Event::Restart, Event::Detach] {
         assert_eq!(on(&removing.next, &event), Err(Refused::Removing));
@@ -299,7 +299,7 @@ fn events() -> impl Strategy<Value = Event> {
         Just(Event::Attach),
         classes().prop_map(|class| Event::GaveUp(fault(class))),
     ];
-    prop_oneof![8 => capture, 8 => apply, 5 => others, 1 => Just(Event::Detach), 1 => Just(Event::Remove)]
+    prop_oneof![8 => capture, 8 => apply, 5 => others, 1 => Just(Event::Detach), 1 => Just(Event::Remove { keep_slot: false })]
 }
 
 fn of_capture(event: &Event) -> bool {

@@ -315,3 +315,18 @@ fn a_body_shares_the_memory_of_its_message() {
     let Some(Message::Change { body, .. }) = decoded else { panic!("a change") };
     assert_eq!(body.as_ptr(), message.slice(5..).as_ptr());
 }
+
+#[test]
+fn a_truncate_whose_count_options_or_oids_do_not_add_up_is_refused() {
+    let whole = [b'T', 0, 0, 0, 1, 3, 0, 0, 0, 7];
+    let decode = |bytes: &[u8]| Decoder::default().decode(&Bytes::copy_from_slice(bytes));
+    let Ok(Some(Message::Truncate { relations, body, .. })) = decode(&whole) else { panic!("a truncate") };
+    assert_eq!(relations, [RelationId::new(7)]);
+    assert_eq!(body, whole[5..]);
+    for (at, wrong) in [(4, 2), (4, 0), (5, 4)] {
+        let mut broken = whole;
+        broken[at] = wrong;
+        assert!(decode(&broken).is_err());
+    }
+    assert!(decode(&[b'T', 0, 0, 0, 0, 0]).is_err());
+}

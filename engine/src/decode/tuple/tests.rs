@@ -80,7 +80,6 @@ proptest! {
 
     #[test]
     fn arbitrary_bytes_never_panic(body in proptest::collection::vec(any::<u8>(), 0..60)) {
-        let _ = TruncateBody::parse(&body);
         for parsed in [ChangeBody::insert(&body), ChangeBody::update(&body), ChangeBody::delete(&body)] {
             if let Ok(change) = parsed {
                 prop_assert!(change.before().is_none_or(|old| old.tuple().columns().count() == old.tuple().len()));
@@ -105,14 +104,4 @@ fn a_negative_or_huge_length_is_refused() {
         body.extend(length);
         assert!(ChangeBody::insert(&body).is_err());
     }
-}
-
-#[test]
-fn truncate_names_its_options_and_relations() {
-    let body = TruncateBody::parse(&[3, 0, 0, 0, 7, 0, 0, 1, 0]).unwrap();
-    assert!(body.cascade && body.restart_identity);
-    assert_eq!(body.relations, [RelationId::new(7), RelationId::new(256)]);
-    assert!(TruncateBody::parse(&[4, 0, 0, 0, 7]).is_err());
-    assert!(TruncateBody::parse(&[0]).is_err());
-    assert!(TruncateBody::parse(&[0, 0, 0, 7, 1, 2]).is_err());
 }

@@ -1,0 +1,143 @@
+//! From nothing to a claimed checkpoint: connect, read the row for capture to see, claim it, go to where
+//! it stands.
+
+use std::collections::BTreeSet;
+use std::time::Duration;
+
+use super::align::{self, Known};
+use super::{Attached, Driver, Ended, beyond_apply, found, lost, view};
+use crate::apply::fence::Verdict;
+use crate::apply::isolate::Isolation;
+use crate::apply::outcome::{Whereabouts, whereabouts};
+use crate::apply::{ApplyExit, ApplyReport, lineage_name};
+use crate::failure::{Class, Code, Failure, Place};
+use crate::ports::{Checkpoint, Claim, Clock, FlowLog, InitialCheckpoint, TargetPort, TargetSession};
+use trellara_storage::records::Lineage;
+use trellara_storage::{Lsn, Progress};
+
+/// Between two looks at the lease of another engine.
+const LOOK: Duration = Duration::from_secs(1);
+
+impl<T: TargetPort, L: FlowLog, C: Clock, R: Fn(ApplyReport) + Send> Driver<T, L, C, R> {
+    pub(super) async fn attach(&mut self) -> Result<Attached<T::Session>, Ended> {
+        let (mut session, lineage) = self.look().await?;
+        let known = self.known(lineage.incarnation).await?;
+        let row = self.claim(&mut session, &lineage, &known).await?;
+        self.context.link.target.send_replace(view(Some(row.clone())));
+        (self.report)(ApplyReport::Claimed(row.clone()));
+        align::accept(&lineage, &row, &known)?;
+        self.same_history(&row).await?;
+        let mut at = Attached {
+            session: Some(session),
+            token: row.token,
+            incarnation: row.incarnation,
+            applied: row.applied,
+            recorded: known
+                .records
+                .iter()
+                .map(|record| record.transaction.commit_lsn)
+                .collect::<BTreeSet<Lsn>>(),
+            written: self.context.clock.elapsed(),
+        };
+        self.progress.applied = row.applied;
+        self.reconcile(&at, known).await?;
+        self.settle_doubt(&mut at).await?;
+        Ok(at)
+    }
+
+    /// Reads the row before anything is claimed: capture decides by it whether to adopt or to begin.
+    async fn look(&mut self) -> Result<(T::Session, Lineage), Ended> {
+        let mut session = self.connect().await?;
+        let row = session.checkpoint().await.map_err(beyond_apply)?;
+        self.context.link.target.send_replace(view(row));
+        let lineage = self.context.link.lineage.borrow().clone();
+        if let Some(lineage) = lineage {
+            return Ok((session, lineage));
+        }
+        drop(session);
+        let lineage = self.lineage().await?;
+        Ok((self.connect().await?, lineage))
+    }
+
+    async fn lineage(&self) -> Result<Lineage, Ended> {
+        let mut lineage = self.context.link.lineage.subscribe();
+        tokio::select! {
+            biased;
+            () = self.stop.clone() => Err(Ended::Exit(ApplyExit::Stopped)),
+            known = lineage.wait_for(Option::is_some) => {
+                let known = known.expect("the link holds a sender");
+                Ok(known.clone().expect("waited for it"))
+            }
+        }
+    }
+
+    pub(super) async fn connect(&self) -> Result<T::Session, Ended> {
+        tokio::select! {
+            biased;
+            () = self.stop.clone() => Err(Ended::Exit(ApplyExit::Stopped)),
+            session = self.context.target.connect() => session.map_err(beyond_apply),
+        }
+    }
+
+    async fn claim(
+        &mut self,
+        session: &mut T::Session,
+        lineage: &Lineage,
+        known: &Known,
+    ) -> Result<Checkpoint, Ended> {
+        let mut told = false;
+        loop {
+            let claim = self.asked(lineage, known);
+            let claimed = session.claim(&claim).await.map_err(beyond_apply)?;
+            match self.claiming.on(claimed, self.context.clock.elapsed()) {
+                Verdict::Ours(row) => return Ok(row),
+                Verdict::Fenced(row) => return Err(Ended::Exit(ApplyExit::Fenced(Box::new(row)))),
+                Verdict::Lost => return Err(lost()),
+                Verdict::Wait(row) => {
+                    if !std::mem::replace(&mut told, true) {
+                        (self.report)(ApplyReport::Retrying(leased(&row)));
+                    }
+                    self.sleep(LOOK).await?;
+                }
+            }
+        }
+    }
+
+    fn asked(&self, lineage: &Lineage, known: &Known) -> Claim {
+        let engine = &self.context.engine;
+        let initial = known.applied.is_none().then(|| InitialCheckpoint {
+            incarnation: lineage.incarnation,
+            lineage: lineage_name(lineage),
+            applied: Progress { commit_lsn: Lsn::ZERO, position: lineage.start },
+        });
+        Claim {
+            instance: engine.instance,
+            boot: engine.boot,
+            holder: engine.holder.clone(),
+            take_over: self.claiming.take_over(),
+            initial,
+        }
+    }
+
+    /// The row tells whether the COMMIT that got no answer had arrived (I4).
+    async fn settle_doubt(&mut self, at: &mut Attached<T::Session>) -> Result<(), Ended> {
+        let Some(group) = self.doubt.take() else { return Ok(()) };
+        match whereabouts(&group, at.applied) {
+            Whereabouts::After => self.committed(at, &group, None).await,
+            Whereabouts::Before => Ok(()),
+            Whereabouts::Elsewhere(_) => {
+                self.isolation = Isolation::new();
+                Ok(())
+            }
+        }
+    }
+}
+
+/// Shown while the lease of another engine is waited out.
+fn leased(row: &Checkpoint) -> Failure {
+    let mut failure = found(Place::Checkpoint, Code::Fenced, "waiting for the lease to run out".to_owned());
+    failure.class = Class::Transient;
+    failure.detail.class = failure.class.name().to_owned();
+    failure.summary = format!("waiting for the lease of {}", row.holder);
+    failure
+}

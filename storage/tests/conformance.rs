@@ -1,0 +1,20 @@
+use trellara_storage::MemoryStore;
+use trellara_storage::testing::conformance::CASES;
+
+#[test]
+fn the_in_memory_twin_keeps_every_promise_of_a_store() {
+    for (promise, check) in CASES {
+        println!("{promise}");
+        check(&MemoryStore::new());
+    }
+}
+
+#[cfg(feature = "rocks")]
+#[test]
+fn rocksdb_keeps_every_promise_of_a_store() {
+    for (promise, check) in CASES {
+        println!("{promise}");
+        let directory = tempfile::tempdir().unwrap();
+        check(&crate::rocks::open(directory.path()));
+    }
+}
