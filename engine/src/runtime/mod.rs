@@ -1,1 +1,17 @@
-//! Composition root: start, signals, staged shutdown.
+//! Composition root: start, serve, staged shutdown. The only place that knows every part.
+
+mod clock;
+#[cfg(feature = "rocks")]
+mod engine;
+mod factory;
+mod removal;
+#[cfg(feature = "rocks")]
+mod store;
+mod tasks;
+
+pub use clock::SystemClock;
+#[cfg(feature = "rocks")]
+pub use engine::{Ended, Engine};
+pub use factory::EngineFactory;
+#[cfg(feature = "rocks")]
+pub use store::rocks_settings;

@@ -6,32 +6,74 @@ use std::time::Duration;
 use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
 use trellara_actors::apply::{self, ApplyContext, ApplyExit, ApplyReport, EngineIdentity, GroupLimits};
-use trellara_actors::capture::{self, CaptureContext, CaptureExit, CaptureReport, CaptureSettings, LineageSettings};
+use trellara_actors::capture::{
+    self, CaptureContext, CaptureExit, CaptureReport, CaptureSettings, LineageSettings,
+};
 use trellara_actors::flow::state::Parked;
-use trellara_actors::ports::{CheckOutcome, FlowTasks, LogBudget, TaskContext};
+use trellara_actors::ports::{CheckOutcome, FlowTasks, TaskContext};
 use trellara_storage::FlowId;
 use trellara_storage::log::FlowLogHandle;
 
 use super::clock::SystemClock;
-use super::usage::LogUsage;
 use crate::apply::PgTarget;
 use crate::settings::FlowSettings;
-use crate::source::PgSource;
+use crate::source::Source;
 
 /// Least time between two records of keepalive positions that nobody asked for.
 const KEEPALIVE_INTERVAL: Duration = Duration::from_secs(10);
 
 /// Everything that the tasks of one flow share.
 #[derive(Debug)]
-pub struct EngineTasks {
-    pub flow: FlowId,
-    pub settings: Arc<FlowSettings>,
-    pub engine: EngineIdentity,
-    pub source: Arc<PgSource>,
-    pub target: Arc<PgTarget<FlowLogHandle>>,
-    pub log: FlowLogHandle,
-    pub usage: LogUsage,
-    pub clock: SystemClock,
+pub(super) struct EngineTasks {
+    pub(super) flow: FlowId,
+    pub(super) settings: FlowSettings,
+    pub(super) engine: EngineIdentity,
+    pub(super) source: Arc<Source>,
+    pub(super) target: Arc<PgTarget<FlowLogHandle>>,
+    pub(super) log: FlowLogHandle,
+    pub(super) clock: SystemClock,
+}
+
+impl FlowTasks for EngineTasks {
+    fn capture(&self, context: TaskContext<CaptureReport>) -> BoxFuture<'static, CaptureExit> {
+        let TaskContext { link, reports, stop, .. } = context;
+        let capture = CaptureContext {
+            flow: self.flow,
+            settings: self.capture_settings(),
+            source: Arc::clone(&self.source),
+            log: self.log.clone(),
+            clock: self.clock,
+            link,
+        };
+        capture::run(capture, stop.receiver(), move |report| reports.send(report)).boxed()
+    }
+
+    fn apply(&self, context: TaskContext<ApplyReport>, take_over: bool) -> BoxFuture<'static, ApplyExit> {
+        let TaskContext { link, events, reports, mut stop } = context;
+        let apply = ApplyContext {
+            flow: self.flow,
+            name: self.settings.name.clone(),
+            engine: self.engine.clone(),
+            limits: self.limits(),
+            target: Arc::clone(&self.target),
+            log: self.log.clone(),
+            clock: self.clock,
+            link,
+            events,
+            take_over,
+        };
+        let stopped = async move { stop.raised().await };
+        apply::run(apply, stopped, move |report| reports.send(report)).boxed()
+    }
+
+    fn check(&self, parked: &Parked) -> BoxFuture<'static, CheckOutcome> {
+        let (target, log, transaction) = (Arc::clone(&self.target), self.log.clone(), parked.transaction);
+        async move { apply::check(&*target, &log, transaction).await }.boxed()
+    }
+
+    fn log_max_bytes(&self) -> u64 {
+        self.settings.log_max_bytes
+    }
 }
 
 impl EngineTasks {
