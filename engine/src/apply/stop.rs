@@ -101,6 +101,7 @@ fn store(error: &trellara_storage::Error) -> ErrorFacts {
         Error::Corruption { family: Family::Chunks, .. } => Code::PartDamaged,
         Error::Corruption { .. } => Code::RecordDamaged,
         Error::FormatVersion { .. } => Code::StoreFormat,
+        Error::StoreDamaged { .. } => Code::StoreDamaged,
         Error::Locked { .. } => Code::StoreLocked,
         Error::DiskFull => Code::StoreFull,
         Error::WriteFailed(_) | Error::ReadFailed(_) | Error::BackupFailed(_) | Error::Closed => {
