@@ -14,6 +14,9 @@ pub enum CaptureReport {
         adopted: bool,
     },
     Capturing,
+    /// Publications whose definition is another than at the last connect: rows that it no longer covers, or
+    /// did not cover before, are not reconciled by the stream.
+    PublicationsChanged(Vec<String>),
     Progress(CaptureProgress),
 }
 
@@ -46,4 +49,16 @@ pub enum CaptureExit {
     /// The flow's log budget is used up; the connection is closed.
     LogFull,
     Store(Error),
+}
+
+impl From<Failure> for CaptureExit {
+    fn from(failure: Failure) -> Self {
+        Self::Failed(failure)
+    }
+}
+
+impl From<Error> for CaptureExit {
+    fn from(error: Error) -> Self {
+        Self::Store(error)
+    }
 }

@@ -1,8 +1,8 @@
 //! What the capture and apply tasks of one flow know of each other.
 
 use tokio::sync::watch;
-use trellara_storage::Progress;
 use trellara_storage::records::Lineage;
+use trellara_storage::{Lsn, Progress, Xid};
 
 use crate::ports::Checkpoint;
 
@@ -17,6 +17,15 @@ pub struct TargetView {
     pub answering: bool,
 }
 
+/// Where the source's decoding failed, and how often in a row it did there. Kept across connections.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Stumble {
+    /// None for a streamed transaction, whose commit is not known yet.
+    pub commit_lsn: Option<Lsn>,
+    pub xid: Xid,
+    pub times: u32,
+}
+
 /// Shared by the tasks of one flow. Capture writes `lineage` and `durable`, apply writes `target`; each
 /// waits on the other's.
 #[derive(Clone, Debug)]
@@ -25,6 +34,8 @@ pub struct FlowLink {
     pub lineage: watch::Sender<Option<Lineage>>,
     pub durable: watch::Sender<Progress>,
     pub target: watch::Sender<TargetView>,
+    /// Capture's own memory.
+    pub stumble: watch::Sender<Option<Stumble>>,
 }
 
 impl FlowLink {
@@ -34,6 +45,7 @@ impl FlowLink {
             lineage: watch::Sender::new(lineage),
             durable: watch::Sender::new(durable),
             target: watch::Sender::new(TargetView::default()),
+            stumble: watch::Sender::new(None),
         }
     }
 }

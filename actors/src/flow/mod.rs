@@ -18,7 +18,7 @@ pub mod state;
 mod status;
 
 pub use actor::{FlowActor, Ring, Tick};
-pub use link::{FlowLink, TargetView};
+pub use link::{FlowLink, Stumble, TargetView};
 pub use phase::Phase;
 pub use progress::{Counters, PROOF_WINDOW};
 pub use sequence::EventSequence;

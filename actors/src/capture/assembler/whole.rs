@@ -51,6 +51,12 @@ impl Whole {
         self.summary
     }
 
+    /// The last part of a chunked transaction and the relation versions that came with it, which are
+    /// otherwise part of its record.
+    pub fn take_last_part(&mut self) -> Batch {
+        std::mem::take(&mut self.batch)
+    }
+
     /// What digests the parts of a chunked transaction on a reader thread, once they are written. It finds
     /// the surviving changes of an inline one too.
     pub fn read_back(
