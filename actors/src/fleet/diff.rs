@@ -49,9 +49,10 @@ mod tests {
 
     #[test]
     fn a_reload_starts_new_restarts_changed_and_detaches_missing_flows() {
-        let present = [("a:d", Some("1")), ("b:d", Some("1")), ("c:d", Some("1")), ("d:d", None), ("e:d", None)]
-            .map(|(name, revision)| (flow(name), revision.map(str::to_owned)))
-            .into();
+        let present =
+            [("a:d", Some("1")), ("b:d", Some("1")), ("c:d", Some("1")), ("d:d", None), ("e:d", None)]
+                .map(|(name, revision)| (flow(name), revision.map(str::to_owned)))
+                .into();
         let wanted = [("a:d", "1"), ("b:d", "2"), ("d:d", "1"), ("f:d", "1")]
             .map(|(name, revision)| WantedFlow { flow: flow(name), revision: revision.to_owned() });
         let expected = FleetDiff {

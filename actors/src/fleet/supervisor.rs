@@ -61,16 +61,39 @@ pub struct FleetSetup<F, C> {
     pub view: FleetView,
 }
 
+impl<F, C> std::fmt::Debug for FleetSetup<F, C> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("FleetSetup").field("settings", &self.settings).finish_non_exhaustive()
+    }
+}
+
 /// What is asked of the fleet.
 #[derive(Message)]
 #[rtype(result = "()")]
 pub(super) enum FleetOrder {
-    SetWanted { wanted: Vec<WantedFlow>, stored: Vec<FlowName>, answer: Answer<FleetDiff> },
-    ToFlow { flow: FlowName, order: FlowOrder },
-    Restart { flow: FlowName, take_over: bool, answer: Answer<()> },
-    Remove { flow: FlowName, options: RemoveOptions, answer: Answer<Vec<RemovedPart>> },
+    SetWanted {
+        wanted: Vec<WantedFlow>,
+        stored: Vec<FlowName>,
+        answer: Answer<FleetDiff>,
+    },
+    ToFlow {
+        flow: FlowName,
+        order: FlowOrder,
+    },
+    Restart {
+        flow: FlowName,
+        take_over: bool,
+        answer: Answer<()>,
+    },
+    Remove {
+        flow: FlowName,
+        options: RemoveOptions,
+        answer: Answer<Vec<RemovedPart>>,
+    },
     /// Stops every flow; answered when none is left.
-    Close { answer: Answer<()> },
+    Close {
+        answer: Answer<()>,
+    },
     /// Cuts off what has not stopped.
     CutOff,
 }
@@ -93,7 +116,9 @@ enum What<L: FlowLog, C: Clock> {
 }
 
 enum Stage<L: FlowLog, C: Clock> {
-    Waiting { not_before: Duration },
+    Waiting {
+        not_before: Duration,
+    },
     Opening,
     Running(Running<L, C>),
     /// A transition is being recorded, or the flow is being removed.
@@ -129,7 +154,10 @@ enum Then {
     Decide,
     Start,
     Detach,
-    Remove { options: RemoveOptions, answer: Answer<Vec<RemovedPart>> },
+    Remove {
+        options: RemoveOptions,
+        answer: Answer<Vec<RemovedPart>>,
+    },
 }
 
 struct Entry<L: FlowLog, C: Clock> {

@@ -31,9 +31,7 @@ impl<L: FlowLog, C: Clock> FlowActor<L, C> {
         };
         let event = Event::Decided { evidence: deciding.evidence };
         let result = match built {
-            Ok(decision) => {
-                self.core.order(&event, Some(decision.batch), now).map_err(OrderError::Refused)
-            }
+            Ok(decision) => self.core.order(&event, Some(decision.batch), now).map_err(OrderError::Refused),
             Err(refused) => Err(OrderError::Quarantine(refused)),
         };
         self.order_done(deciding.answer, result);
@@ -46,7 +44,13 @@ impl<L: FlowLog, C: Clock> FlowActor<L, C> {
         standing.ok_or(OrderError::Busy)
     }
 
-    pub(super) fn decide(&mut self, evidence: String, decision: Decision, by: quarantine::Actor, answer: Answer<()>) {
+    pub(super) fn decide(
+        &mut self,
+        evidence: String,
+        decision: Decision,
+        by: quarantine::Actor,
+        answer: Answer<()>,
+    ) {
         let parked = match self.standing(&evidence) {
             Ok(parked) => parked,
             Err(error) => return self.order_done(answer, Err(error)),
@@ -74,4 +78,3 @@ impl<L: FlowLog, C: Clock> FlowActor<L, C> {
         }
     }
 }
-

@@ -50,7 +50,9 @@ pub enum Event {
         evidence: String,
     },
     Restart,
-    Remove { keep_slot: bool },
+    Remove {
+        keep_slot: bool,
+    },
     // Of the supervisor.
     Detach,
     Attach,

@@ -44,11 +44,24 @@ pub enum Decision {
 #[derive(Debug, Message)]
 #[rtype(result = "()")]
 pub enum FlowOrder {
-    Pause { pause: Pause, answer: Answer<()> },
-    Resume { answer: Answer<()> },
+    Pause {
+        pause: Pause,
+        answer: Answer<()>,
+    },
+    Resume {
+        answer: Answer<()>,
+    },
     /// `evidence` is the short id of the record that the flow stands before.
-    Decide { evidence: String, decision: Decision, by: quarantine::Actor, answer: Answer<()> },
-    Check { evidence: String, answer: Answer<CheckOutcome> },
+    Decide {
+        evidence: String,
+        decision: Decision,
+        by: quarantine::Actor,
+        answer: Answer<()>,
+    },
+    Check {
+        evidence: String,
+        answer: Answer<CheckOutcome>,
+    },
     /// Stops the tasks, then the actor, which gives this as its reason.
     End(FlowExit),
 }

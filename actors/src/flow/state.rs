@@ -191,7 +191,9 @@ pub enum Whole {
     Active,
     Fenced(Holder),
     Failed(Fault),
-    Removing { keep_slot: bool },
+    Removing {
+        keep_slot: bool,
+    },
     /// Not configured any more; nothing runs, nothing was dropped.
     Detached,
 }

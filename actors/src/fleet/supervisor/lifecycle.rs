@@ -44,9 +44,12 @@ impl<F: FlowFactory, C: Clock> Supervisor<F, C> {
         entry.generation = generation;
         entry.stage = Stage::Opening;
         let (factory, name) = (Arc::clone(&self.factory), flow.clone());
-        self.work(flow, generation, to, async move {
-            What::Opened(load(&*factory, &name).await.map(Box::new))
-        });
+        self.work(
+            flow,
+            generation,
+            to,
+            async move { What::Opened(load(&*factory, &name).await.map(Box::new)) },
+        );
     }
 
     pub(super) fn opened(
@@ -182,12 +185,7 @@ impl<F: FlowFactory, C: Clock> Supervisor<F, C> {
         });
     }
 
-    pub(super) fn settled(
-        &mut self,
-        flow: &FlowName,
-        result: Result<State, OrderError>,
-        to: &Addr<Self>,
-    ) {
+    pub(super) fn settled(&mut self, flow: &FlowName, result: Result<State, OrderError>, to: &Addr<Self>) {
         let at = self.clock.now();
         let Some(entry) = self.flows.get_mut(flow) else { return };
         let Stage::Settling(after) = std::mem::replace(&mut entry.stage, Stage::Parked) else { return };
@@ -243,10 +241,7 @@ impl<F: FlowFactory, C: Clock> Supervisor<F, C> {
     }
 }
 
-async fn load<F: FlowFactory>(
-    factory: &F,
-    flow: &FlowName,
-) -> Result<(OpenFlow<F::Log>, StoredFlow), Error> {
+async fn load<F: FlowFactory>(factory: &F, flow: &FlowName) -> Result<(OpenFlow<F::Log>, StoredFlow), Error> {
     let open = factory.open(flow).await?;
     let id = open.id;
     let stored = open.log.read(move |store| record::load(store, id)).await?;

@@ -67,7 +67,12 @@ impl<F: FlowFactory, C: Clock> Supervisor<F, C> {
         for flow in &diff.detach {
             self.detach(flow, to);
         }
-        info!(start = diff.start.len(), restart = diff.restart.len(), detach = diff.detach.len(), "fleet set");
+        info!(
+            start = diff.start.len(),
+            restart = diff.restart.len(),
+            detach = diff.detach.len(),
+            "fleet set"
+        );
         diff
     }
 
@@ -99,10 +104,8 @@ impl<F: FlowFactory, C: Clock> Supervisor<F, C> {
                     // On its way out: it starts once it is there.
                     Stage::Running(_) | Stage::Opening => entry.then = Then::Start,
                     Stage::Settling(_) => {
-                        entry.stage = Stage::Settling(After::Wait {
-                            not_before: self.clock.elapsed(),
-                            answer: None,
-                        });
+                        entry.stage =
+                            Stage::Settling(After::Wait { not_before: self.clock.elapsed(), answer: None });
                     }
                     Stage::Waiting { .. } | Stage::Parked | Stage::HalfRemoved | Stage::Closed => {}
                 }
@@ -274,9 +277,9 @@ fn configured<L: FlowLog, C: Clock>(entry: &Entry<L, C>) -> bool {
 
 fn refuse(order: FlowOrder, error: OrderError) {
     match order {
-        FlowOrder::Pause { answer, .. }
-        | FlowOrder::Resume { answer }
-        | FlowOrder::Decide { answer, .. } => reply(Some(answer), Err(error)),
+        FlowOrder::Pause { answer, .. } | FlowOrder::Resume { answer } | FlowOrder::Decide { answer, .. } => {
+            reply(Some(answer), Err(error))
+        }
         FlowOrder::Check { answer, .. } => reply(Some(answer), Err(error)),
         FlowOrder::End(_) => {}
     }

@@ -53,9 +53,9 @@ impl<F: FlowFactory, C: Clock> Supervisor<F, C> {
                 let Stage::Running(running) = &mut entry.stage else { return None };
                 let answered = entry.cell.answered();
                 // The answer is kept in whole milliseconds.
-                running.asked = running.asked.filter(|at| {
-                    running.address.is_none() || answered + Duration::from_millis(1) < *at
-                });
+                running.asked = running
+                    .asked
+                    .filter(|at| running.address.is_none() || answered + Duration::from_millis(1) < *at);
                 let (asked, ending) = (running.asked, running.ending);
                 let life = Life { asked, answered, ending, work: entry.cell.status().work };
                 Some((flow.clone(), self.settings.stall.judge(life, now)))

@@ -152,7 +152,9 @@ pub(crate) fn store_failed(error: &Error) -> FlowExit {
         Error::Corruption { .. } | Error::StoreDamaged { .. } => Code::StoreDamaged,
         Error::FormatVersion { .. } => Code::StoreFormat,
         Error::Locked { .. } => Code::StoreLocked,
-        Error::WriteFailed(_) | Error::ReadFailed(_) | Error::BackupFailed(_) | Error::Closed => Code::StoreFailed,
+        Error::WriteFailed(_) | Error::ReadFailed(_) | Error::BackupFailed(_) | Error::Closed => {
+            Code::StoreFailed
+        }
     };
     FlowExit::Failed(Fault::new(Class::Unknown, code, error.to_string()))
 }

@@ -52,7 +52,9 @@ pub(super) fn attach(state: &mut State) -> Result<(), Refused> {
             state.whole = Whole::Active;
             Ok(())
         }
-        Whole::Active | Whole::Fenced(_) | Whole::Failed(_) | Whole::Removing { .. } => Err(Refused::NotDetached),
+        Whole::Active | Whole::Fenced(_) | Whole::Failed(_) | Whole::Removing { .. } => {
+            Err(Refused::NotDetached)
+        }
     }
 }
 
