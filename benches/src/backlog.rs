@@ -60,8 +60,8 @@ impl Backlog {
             ),
             Backlog::W2 => format!(
                 "DO $$ BEGIN FOR n IN 1..50000 LOOP
-                     UPDATE accounts SET amount = amount + 1 WHERE id = 1 + (n * 7919) % 100000;
-                     UPDATE accounts SET amount = amount - 1 WHERE id = 1 + (n * 104729) % 100000;
+                     UPDATE accounts SET amount = amount + 1 WHERE id = 1 + (n::bigint * 7919) % 100000;
+                     UPDATE accounts SET amount = amount - 1 WHERE id = 1 + (n::bigint * 104729) % 100000;
                      INSERT INTO entries VALUES ({first} + n, repeat('x', 80)); COMMIT;
                  END LOOP; END $$"
             ),

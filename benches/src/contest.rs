@@ -50,6 +50,11 @@ impl Arena {
         let sandbox = Sandbox::create()?;
         let source = Cluster::create(&sandbox, "source").await?;
         let target = Cluster::create(&sandbox, "target").await?;
+        for server in [&source, &target] {
+            let maintenance = server.database("postgres");
+            session::script(&maintenance, "ALTER SYSTEM SET fsync = on").await?;
+            session::script(&maintenance, "SELECT pg_reload_conf()").await?;
+        }
         Ok(Self { source, target, sandbox })
     }
 

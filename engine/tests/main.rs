@@ -4,4 +4,6 @@
 mod cluster;
 mod eventually;
 mod harness;
+mod settings;
+mod source;
 mod transport;

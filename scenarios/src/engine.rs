@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Stdio};
 use std::time::Duration;
 
-use anyhow::{Context as _, Result, ensure};
+use anyhow::{Context as _, Result, bail, ensure};
 use rustix::process::Signal;
 use trellara_api::Selector;
 use trellara_api::client::Client;
@@ -75,12 +75,11 @@ impl Engine {
             Ok(Some(true))
         })
         .await;
-        ensure!(
-            up.as_ref().is_ok_and(|up| *up),
-            "the engine did not start; its log ends with:\n{}",
-            self.log_tail()
-        );
-        Ok(())
+        if up.is_ok_and(|up| up) {
+            return Ok(());
+        }
+        self.kill()?;
+        bail!("the engine did not start; its log ends with:\n{}", self.log_tail())
     }
 
     fn spawn(&self) -> Result<Child> {

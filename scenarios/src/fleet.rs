@@ -8,7 +8,7 @@ use std::path::Path;
 use anyhow::{Context as _, Result};
 use tokio_postgres::Config;
 
-use crate::cluster::Cluster;
+use crate::cluster::{Cluster, Stop};
 use crate::disk::Disk;
 use crate::sandbox::Sandbox;
 use crate::session;
@@ -110,9 +110,15 @@ flows:\n"
         self.target.database(TARGET_DATABASE)
     }
 
-    /// The target last, so that sources can be drained into it.
-    pub(crate) fn clusters(&mut self) -> impl Iterator<Item = &mut Cluster> {
-        self.sources.iter_mut().chain(std::iter::once(&mut self.target))
+    /// Stops every server that runs, all at once.
+    pub(crate) async fn stop(&mut self) -> Result<()> {
+        for cluster in self.sources.iter().chain([&self.target]) {
+            cluster.ask_to_stop(Stop::Fast)?;
+        }
+        for cluster in self.sources.iter_mut().chain([&mut self.target]) {
+            cluster.ended().await.with_context(|| format!("stopping {}", cluster.name()))?;
+        }
+        Ok(())
     }
 
     pub(crate) fn processes(&self) -> Vec<u32> {

@@ -9,6 +9,7 @@ pub mod codec;
 pub mod error;
 pub mod families;
 pub mod ids;
+pub mod inspect;
 pub mod log;
 pub mod lsn;
 pub mod memory;

@@ -2,7 +2,6 @@
 
 use std::sync::Arc;
 
-use trellara_storage::records::Lineage;
 use trellara_storage::{FlowId, FlowName, InstanceId};
 
 use super::GroupLimits;
@@ -34,9 +33,4 @@ pub struct ApplyContext<T, L, C> {
     pub events: EventSequence,
     /// Claim although another instance's lease is live; asked for by an operator, for this task only.
     pub take_over: bool,
-}
-
-/// How a checkpoint row names the source that its positions belong to.
-pub(super) fn lineage_name(lineage: &Lineage) -> String {
-    format!("{}/{}", lineage.system_identifier, lineage.slot)
 }

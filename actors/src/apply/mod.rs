@@ -13,7 +13,6 @@ mod pause;
 mod read;
 mod report;
 
-use context::lineage_name;
 pub use context::{ApplyContext, EngineIdentity};
 pub use driver::run;
 pub use fence::{LEASE, may_claim};

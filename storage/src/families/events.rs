@@ -34,3 +34,18 @@ pub fn newest(store: &dyn Store, flow: FlowId, limit: usize) -> Result<Vec<(u64,
     })?;
     Ok(events)
 }
+
+/// The sequence numbers of a flow in `[from, below)`, oldest first.
+///
+/// # Errors
+/// `ReadFailed`, `Corruption`.
+pub fn sequences(store: &dyn Store, flow: FlowId, from: u64, below: u64) -> Result<Vec<u64>, Error> {
+    let mut sequences = Vec::new();
+    let (from, below) = (key(flow, from), key(flow, below));
+    store.scan(Family::Events, &from, &below, Order::Ascending, &mut |key, _| {
+        let damage = || super::damaged(Family::Events, Some(flow), key, &"key is too short");
+        sequences.push(read_u64(key, 4).ok_or_else(damage)?);
+        Ok(ControlFlow::Continue(()))
+    })?;
+    Ok(sequences)
+}

@@ -4,9 +4,14 @@ use std::ops::ControlFlow;
 
 use crate::codec::key::{Key, read_u64};
 use crate::codec::value;
-use crate::records::{ArchivedTransactionRecord, ChangeBlock, Content, TransactionHeader, TransactionRecord};
+use crate::records::{
+    ArchivedContent, ArchivedTransactionRecord, ChangeBlock, Content, TransactionHeader, TransactionRecord,
+};
 use crate::store::Order;
 use crate::{Batch, Error, Family, FlowId, Incarnation, Lsn, Store, TransactionDigest, TransactionId, Xid};
+
+/// Flow, incarnation, commit LSN.
+const KEY_BYTES: usize = 16;
 
 /// One transaction as it stands in the log, verified and decodable; read in place.
 #[derive(Clone, Debug)]
@@ -57,6 +62,18 @@ impl LoggedTransaction {
 
     pub fn end_lsn(&self) -> Lsn {
         Lsn::new(self.record().header.end_lsn.to_native())
+    }
+
+    /// What the transaction takes of its flow's log budget: key, value and chunk parts, as its dedup record
+    /// counts them.
+    pub fn logged_bytes(&self) -> u64 {
+        let parts = match &self.record().content {
+            ArchivedContent::Inline(_) => 0,
+            ArchivedContent::Chunked(manifest) => {
+                manifest.parts.iter().map(|part| u64::from(part.bytes.to_native())).sum()
+            }
+        };
+        (KEY_BYTES + self.value.len()) as u64 + parts
     }
 
     pub fn digest(&self) -> TransactionDigest {
@@ -110,4 +127,26 @@ pub fn read_from(
             .ok_or_else(|| super::damaged(Family::Log, Some(flow), key, &"key is too short"))?;
         visit(commit_lsn, LoggedTransaction::open(flow, incarnation, key, value.to_vec()))
     })
+}
+
+/// Commit LSN of the first and of the last transaction, read from the keys alone.
+///
+/// # Errors
+/// `ReadFailed`, `Corruption` of a key.
+pub fn extent(
+    store: &dyn Store,
+    flow: FlowId,
+    incarnation: Incarnation,
+) -> Result<(Option<Lsn>, Option<Lsn>), Error> {
+    let (from, to) = Key::history(flow, incarnation).range();
+    let end = |order| {
+        let mut found = None;
+        store.scan(Family::Log, &from, &to, order, &mut |key, _| {
+            let damage = || super::damaged(Family::Log, Some(flow), key, &"key is too short");
+            found = Some(read_u64(key, 8).map(Lsn::new).ok_or_else(damage)?);
+            Ok(ControlFlow::Break(()))
+        })?;
+        Ok(found)
+    };
+    Ok((end(Order::Ascending)?, end(Order::Descending)?))
 }

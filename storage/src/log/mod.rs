@@ -8,9 +8,14 @@
 //! (I6). The one danger: completing a receipt before its fsync (I1).
 
 mod audit;
+pub mod budget;
 mod handle;
+pub mod keeper;
+pub mod locate;
 mod permits;
+pub mod prune;
 mod reader;
+pub mod retention;
 pub mod turns;
 mod writer;
 

@@ -119,6 +119,43 @@ mod tests {
         assert!(turns.is_empty());
     }
 
+    /// p99 latency in microseconds of 199 flows that commit 400 bytes each again and again, when a write
+    /// costs one millisecond and two microseconds a KiB. `flood` bytes of another flow wait all the time.
+    fn p99_of_single_rows(flood: usize) -> usize {
+        let mut turns = Turns::default();
+        let mut latencies = Vec::new();
+        let mut now = 0;
+        for single in 2..=200 {
+            turns.push(flow(single), 400, (single, 0, 400));
+        }
+        let mut flooding = 0;
+        while latencies.len() < 20_000 {
+            while flooding < flood {
+                turns.push(flow(1), FLOW_BYTES, (1, now, FLOW_BYTES));
+                flooding += FLOW_BYTES;
+            }
+            let round = turns.round();
+            now += 1000 + 2 * round.iter().map(|(_, _, bytes)| bytes / 1024).sum::<usize>();
+            for (id, since, bytes) in round {
+                if id == 1 {
+                    flooding -= bytes;
+                } else {
+                    latencies.push(now - since);
+                    turns.push(flow(id), 400, (id, now, 400));
+                }
+            }
+        }
+        latencies.sort();
+        latencies[latencies.len() * 99 / 100]
+    }
+
+    #[test]
+    fn single_rows_take_at_most_twice_as_long_while_one_flow_floods() {
+        let (calm, flooded) = (p99_of_single_rows(0), p99_of_single_rows(4 * 1024 * 1024));
+        assert!(flooded > calm, "the flood costs something: {flooded} against {calm}");
+        assert!(flooded <= 2 * calm, "{flooded} against {calm}");
+    }
+
     proptest! {
         #[test]
         fn every_round_keeps_the_caps_the_order_and_loses_nothing(

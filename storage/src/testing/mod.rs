@@ -2,6 +2,8 @@
 //! and records to fill a store with.
 
 pub mod conformance;
+mod flow;
 mod records;
 
-pub use records::{chunked, inline, lineage};
+pub use flow::StoredFlow;
+pub use records::{chunked, inline, lineage, quarantined};

@@ -1,11 +1,15 @@
-//! Records with recognisable content.
+//! Records with recognisable content: the xid of a transaction is the low half of its commit LSN.
+
+#![expect(clippy::cast_possible_truncation, reason = "masked")]
 
 use crate::families::chunks::{self, PartKey};
 use crate::records::{
-    ChangeBlock, ChangeHead, Content, Lineage, Manifest, Operation, StartMode, TransactionHeader,
-    TransactionRecord,
+    ChangeBlock, ChangeHead, Content, FailureDetail, Lineage, Manifest, Operation, QuarantineRecord,
+    QuarantineState, StartMode, TransactionHeader, TransactionRecord,
 };
-use crate::{Batch, CaptureSession, FlowId, Incarnation, Lsn, Timestamp, Xid};
+use crate::{
+    Batch, CaptureSession, FlowId, Incarnation, Lsn, Timestamp, TransactionDigest, TransactionId, Xid,
+};
 
 fn block(changes: u32, bytes: u32) -> ChangeBlock {
     let head = |n| ChangeHead {
@@ -21,7 +25,7 @@ fn block(changes: u32, bytes: u32) -> ChangeBlock {
 
 fn header(commit_lsn: u64, changes: u64, bytes: u64) -> TransactionHeader {
     TransactionHeader {
-        xid: 700,
+        xid: (commit_lsn & 0xFFFF_FFFF) as u32,
         commit_lsn,
         end_lsn: commit_lsn + 48,
         commit_time: 1_000_000,
@@ -67,5 +71,31 @@ pub fn lineage(incarnation: Incarnation, start: Lsn) -> Lineage {
         start,
         start_mode: StartMode::Empty,
         started: Timestamp::from_unix_micros(1),
+    }
+}
+
+/// Evidence of a transaction in the first incarnation.
+pub fn quarantined(flow: FlowId, commit_lsn: Lsn, state: QuarantineState) -> QuarantineRecord {
+    QuarantineRecord {
+        id: "Q-7F3K".to_owned(),
+        transaction: TransactionId { flow, incarnation: Incarnation::FIRST, commit_lsn, xid: Xid::new(700) },
+        digest: TransactionDigest::default(),
+        end_lsn: commit_lsn,
+        commit_time: Timestamp::default(),
+        at: Timestamp::default(),
+        state,
+        failure: FailureDetail::default(),
+        change: Some(1),
+        changes: 1,
+        image: None,
+        conflicting_row: None,
+        source_relation: None,
+        target_relation: None,
+        checkpoint: Lsn::ZERO,
+        engine_version: String::new(),
+        source_version: None,
+        target_version: None,
+        attempts: Vec::new(),
+        resolution: None,
     }
 }

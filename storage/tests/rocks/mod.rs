@@ -4,6 +4,7 @@ mod backup;
 mod crash;
 mod damage;
 mod opening;
+mod pruning;
 
 use std::path::{Path, PathBuf};
 
@@ -11,28 +12,28 @@ use trellara_storage::records::StoreIdentity;
 use trellara_storage::rocks::RocksSettings;
 use trellara_storage::{Batch, Durability, Error, Family, InstanceId, RocksStore, Store, Timestamp};
 
-pub const SETTINGS: RocksSettings = RocksSettings { memory: 32 * 1024 * 1024 };
+pub(crate) const SETTINGS: RocksSettings = RocksSettings { memory: 32 * 1024 * 1024 };
 
-pub fn identity() -> StoreIdentity {
+pub(crate) fn identity() -> StoreIdentity {
     StoreIdentity { instance: InstanceId::new([7; 16]), created: Timestamp::from_unix_micros(1) }
 }
 
-pub fn try_open(path: &Path) -> Result<RocksStore, Error> {
+pub(crate) fn try_open(path: &Path) -> Result<RocksStore, Error> {
     RocksStore::open(path, SETTINGS, identity()).map(|(store, _)| store)
 }
 
-pub fn open(path: &Path) -> RocksStore {
+pub(crate) fn open(path: &Path) -> RocksStore {
     try_open(path).unwrap()
 }
 
 /// Key and value of the n-th record of these tests.
-pub fn record(n: u32) -> (Vec<u8>, Vec<u8>) {
+pub(crate) fn record(n: u32) -> (Vec<u8>, Vec<u8>) {
     let mut value = vec![b'v'; 200];
     value[..4].copy_from_slice(&n.to_be_bytes());
     ([vec![0, 0, 0, 1], n.to_be_bytes().to_vec()].concat(), value)
 }
 
-pub fn write(store: &dyn Store, n: u32) {
+pub(crate) fn write(store: &dyn Store, n: u32) {
     let (key, value) = record(n);
     let mut batch = Batch::new();
     batch.put(Family::Log, key.clone(), value.clone());
@@ -41,7 +42,7 @@ pub fn write(store: &dyn Store, n: u32) {
 }
 
 /// Whether the record is there, in both families or in none.
-pub fn holds(store: &dyn Store, n: u32) -> bool {
+pub(crate) fn holds(store: &dyn Store, n: u32) -> bool {
     let (key, value) = record(n);
     let log = store.get(Family::Log, &key).unwrap();
     let dedup = store.get(Family::Dedup, &key).unwrap();
@@ -50,7 +51,7 @@ pub fn holds(store: &dyn Store, n: u32) -> bool {
 }
 
 /// What the disk holds of a store in use at this moment: what a kill would leave.
-pub fn image(from: &Path) -> tempfile::TempDir {
+pub(crate) fn image(from: &Path) -> tempfile::TempDir {
     let to = tempfile::tempdir().unwrap();
     for entry in std::fs::read_dir(from).unwrap() {
         let entry = entry.unwrap();
@@ -60,7 +61,7 @@ pub fn image(from: &Path) -> tempfile::TempDir {
 }
 
 /// The largest file of this kind: the one that holds the records.
-pub fn file(directory: &Path, extension: &str) -> PathBuf {
+pub(crate) fn file(directory: &Path, extension: &str) -> PathBuf {
     std::fs::read_dir(directory)
         .unwrap()
         .map(|entry| entry.unwrap().path())
@@ -70,7 +71,7 @@ pub fn file(directory: &Path, extension: &str) -> PathBuf {
 }
 
 /// Flips one bit of the first byte of `pattern` in the file.
-pub fn flip(path: &Path, pattern: &[u8]) {
+pub(crate) fn flip(path: &Path, pattern: &[u8]) {
     let mut bytes = std::fs::read(path).unwrap();
     let at = bytes.windows(pattern.len()).position(|window| window == pattern).unwrap();
     bytes[at] ^= 0x01;
