@@ -5,7 +5,7 @@ use trellara_storage::families::{events, flows, log, quarantine};
 use trellara_storage::records::{Floor, FlowPart, Lineage, QuarantineRecord, QuarantineState};
 use trellara_storage::{Batch, Error, FlowId, Incarnation, Progress, Store};
 
-use super::{Attached, Driver, Ended};
+use super::{Driver, Ended};
 use crate::apply::{ApplyExit, ApplyReport, lineage_name};
 use crate::failure::Code;
 use crate::ports::{Checkpoint, Clock, FlowLog, TargetPort};
@@ -51,13 +51,13 @@ pub(super) fn accept(lineage: &Lineage, row: &Checkpoint, known: &Known) -> Resu
 }
 
 impl<T: TargetPort, L: FlowLog, C: Clock, R: Fn(ApplyReport) + Send> Driver<T, L, C, R> {
-    pub(super) async fn known(&self, incarnation: Incarnation) -> Result<Known, Ended> {
+    pub(super) async fn known(&mut self, incarnation: Incarnation) -> Result<Known, Ended> {
         let flow = self.context.flow;
         Ok(self.context.log.read(move |store| known(store, flow, incarnation)).await?)
     }
 
     /// Where the log still has the transaction that the checkpoint names, both mean the same one.
-    pub(super) async fn same_history(&self, row: &Checkpoint) -> Result<(), Ended> {
+    pub(super) async fn same_history(&mut self, row: &Checkpoint) -> Result<(), Ended> {
         let Some(digest) = row.digest else { return Ok(()) };
         let (flow, incarnation, at) = (self.context.flow, row.incarnation, row.applied.commit_lsn);
         let logged = self.context.log.read(move |store| log::get(store, flow, incarnation, at)).await;
@@ -73,19 +73,19 @@ impl<T: TargetPort, L: FlowLog, C: Clock, R: Fn(ApplyReport) + Send> Driver<T, L
     }
 
     /// Settles records that the checkpoint has passed, and makes the first claim durable.
-    pub(super) async fn reconcile(&mut self, at: &Attached<T::Session>, known: Known) -> Result<(), Ended> {
+    pub(super) async fn reconcile(&mut self, applied: Progress, known: Known) -> Result<(), Ended> {
         let now = self.context.clock.now();
         let mut settled = Vec::new();
-        for record in known.records.into_iter().filter(|record| is_behind(record, at.applied)) {
+        for record in known.records.into_iter().filter(|record| is_behind(record, applied)) {
             let before = record.state;
             let record = passed(record, now).expect("open and replaying records may be passed");
             settled.push((before, record));
         }
-        if settled.is_empty() && known.applied == Some(at.applied) {
+        if settled.is_empty() && known.applied == Some(applied) {
             return Ok(());
         }
         let mut batch = Batch::new();
-        flows::put(&mut batch, self.context.flow, FlowPart::Applied, &at.applied);
+        flows::put(&mut batch, self.context.flow, FlowPart::Applied, &applied);
         for (before, record) in &settled {
             let cause = "the checkpoint lies beyond it".to_owned();
             quarantine::put(&mut batch, record);

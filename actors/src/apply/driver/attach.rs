@@ -5,12 +5,13 @@ use std::collections::BTreeSet;
 use std::time::Duration;
 
 use super::align::{self, Known};
-use super::{Attached, Driver, Ended, beyond_apply, found, lost, view};
+use super::ended::{beyond_apply, lost, waiting};
+use super::{Attached, Driver, Ended, view};
 use crate::apply::fence::Verdict;
 use crate::apply::isolate::Isolation;
 use crate::apply::outcome::{Whereabouts, whereabouts};
 use crate::apply::{ApplyExit, ApplyReport, lineage_name};
-use crate::failure::{Class, Code, Failure, Place};
+use crate::failure::Code;
 use crate::ports::{Checkpoint, Claim, Clock, FlowLog, InitialCheckpoint, TargetPort, TargetSession};
 use trellara_storage::records::Lineage;
 use trellara_storage::{Lsn, Progress};
@@ -40,7 +41,7 @@ impl<T: TargetPort, L: FlowLog, C: Clock, R: Fn(ApplyReport) + Send> Driver<T, L
             written: self.context.clock.elapsed(),
         };
         self.progress.applied = row.applied;
-        self.reconcile(&at, known).await?;
+        self.reconcile(at.applied, known).await?;
         self.settle_doubt(&mut at).await?;
         Ok(at)
     }
@@ -59,7 +60,7 @@ impl<T: TargetPort, L: FlowLog, C: Clock, R: Fn(ApplyReport) + Send> Driver<T, L
         Ok((self.connect().await?, lineage))
     }
 
-    async fn lineage(&self) -> Result<Lineage, Ended> {
+    async fn lineage(&mut self) -> Result<Lineage, Ended> {
         let mut lineage = self.context.link.lineage.subscribe();
         tokio::select! {
             biased;
@@ -71,7 +72,7 @@ impl<T: TargetPort, L: FlowLog, C: Clock, R: Fn(ApplyReport) + Send> Driver<T, L
         }
     }
 
-    pub(super) async fn connect(&self) -> Result<T::Session, Ended> {
+    pub(super) async fn connect(&mut self) -> Result<T::Session, Ended> {
         tokio::select! {
             biased;
             () = self.stop.clone() => Err(Ended::Exit(ApplyExit::Stopped)),
@@ -95,7 +96,8 @@ impl<T: TargetPort, L: FlowLog, C: Clock, R: Fn(ApplyReport) + Send> Driver<T, L
                 Verdict::Lost => return Err(lost()),
                 Verdict::Wait(row) => {
                     if !std::mem::replace(&mut told, true) {
-                        (self.report)(ApplyReport::Retrying(leased(&row)));
+                        let summary = format!("waiting for the lease of {}", row.holder);
+                        (self.report)(ApplyReport::Retrying(waiting(Code::Fenced, summary)));
                     }
                     self.sleep(LOOK).await?;
                 }
@@ -131,13 +133,4 @@ impl<T: TargetPort, L: FlowLog, C: Clock, R: Fn(ApplyReport) + Send> Driver<T, L
             }
         }
     }
-}
-
-/// Shown while the lease of another engine is waited out.
-fn leased(row: &Checkpoint) -> Failure {
-    let mut failure = found(Place::Checkpoint, Code::Fenced, "waiting for the lease to run out".to_owned());
-    failure.class = Class::Transient;
-    failure.detail.class = failure.class.name().to_owned();
-    failure.summary = format!("waiting for the lease of {}", row.holder);
-    failure
 }

@@ -3,9 +3,9 @@
 
 use trellara_storage::families::{events, flows, quarantine};
 use trellara_storage::records::{FlowPart, QuarantineRecord, QuarantineState};
-use trellara_storage::{Batch, Error, Store};
+use trellara_storage::{Batch, Error, Progress, Store};
 
-use super::{Attached, Driver, Ended};
+use super::{Driver, Ended};
 use crate::apply::{ApplyExit, ApplyReport};
 use crate::failure::Failure;
 use crate::ports::{Clock, FlowLog, TargetPort};
@@ -13,13 +13,8 @@ use crate::quarantine::{self as records, Subject, event, failed_again, passed, s
 
 impl<T: TargetPort, L: FlowLog, C: Clock, R: Fn(ApplyReport) + Send> Driver<T, L, C, R> {
     /// Sets the transaction aside, or back to open where it was before.
-    pub(super) async fn park(
-        &mut self,
-        at: &Attached<T::Session>,
-        subject: Subject,
-        failure: Failure,
-    ) -> Ended {
-        match self.parked(at, subject, failure).await {
+    pub(super) async fn park(&mut self, applied: Progress, subject: Subject, failure: Failure) -> Ended {
+        match self.parked(applied, subject, failure).await {
             Ok(record) => Ended::Exit(ApplyExit::Quarantined(Box::new(record))),
             Err(error) => error.into(),
         }
@@ -27,7 +22,7 @@ impl<T: TargetPort, L: FlowLog, C: Clock, R: Fn(ApplyReport) + Send> Driver<T, L
 
     async fn parked(
         &mut self,
-        at: &Attached<T::Session>,
+        applied: Progress,
         subject: Subject,
         failure: Failure,
     ) -> Result<QuarantineRecord, Error> {
@@ -35,7 +30,7 @@ impl<T: TargetPort, L: FlowLog, C: Clock, R: Fn(ApplyReport) + Send> Driver<T, L
         let cause = failure.summary.clone();
         let (prior, id) = self.context.log.read(move |store| identity(store, subject)).await?;
         let version = &self.context.engine.version;
-        let fresh = records::open(id, subject, failure, at.applied.commit_lsn, version, now);
+        let fresh = records::open(id, subject, failure, applied.commit_lsn, version, now);
         let before = prior.as_ref().map(|prior| prior.state);
         let record = match prior {
             None => fresh,
@@ -45,7 +40,7 @@ impl<T: TargetPort, L: FlowLog, C: Clock, R: Fn(ApplyReport) + Send> Driver<T, L
         quarantine::put(&mut batch, &record);
         let event = event(&record, before, cause, now);
         events::put(&mut batch, self.context.flow, self.context.events.next(), &event);
-        flows::put(&mut batch, self.context.flow, FlowPart::Applied, &at.applied);
+        flows::put(&mut batch, self.context.flow, FlowPart::Applied, &applied);
         self.context.log.submit(batch).await?.await?;
         Ok(record)
     }
@@ -53,7 +48,7 @@ impl<T: TargetPort, L: FlowLog, C: Clock, R: Fn(ApplyReport) + Send> Driver<T, L
     /// The transaction that this record is about is behind the checkpoint now.
     pub(super) async fn resolved(
         &mut self,
-        at: &Attached<T::Session>,
+        applied: Progress,
         record: Box<QuarantineRecord>,
     ) -> Result<(), Ended> {
         let before = record.state;
@@ -65,7 +60,7 @@ impl<T: TargetPort, L: FlowLog, C: Clock, R: Fn(ApplyReport) + Send> Driver<T, L
                 quarantine::put(&mut batch, &record);
                 let event = event(&record, Some(before), "applied in order".to_owned(), now);
                 events::put(&mut batch, self.context.flow, self.context.events.next(), &event);
-                flows::put(&mut batch, self.context.flow, FlowPart::Applied, &at.applied);
+                flows::put(&mut batch, self.context.flow, FlowPart::Applied, &applied);
                 self.context.log.submit(batch).await?.await?;
                 Box::new(record)
             }

@@ -265,7 +265,7 @@ impl World {
         let reports = Arc::clone(&self.reports);
         let report = move |report| reports.lock().unwrap().push(report);
         let task = run(self.context(), when(done), report);
-        block_on(task)
+        block_on(sendable(task))
     }
 
     /// Runs an apply task and kills it after so many steps, unless it ended before; then the machine
@@ -297,4 +297,9 @@ fn when(done: impl Fn() -> bool + Send + 'static) -> impl Future<Output = ()> + 
 
 fn block_on<F: Future>(future: F) -> F::Output {
     tokio::runtime::Builder::new_current_thread().build().unwrap().block_on(future)
+}
+
+/// The task is spawned on a runtime of many threads.
+fn sendable<F: Future + Send>(future: F) -> F {
+    future
 }
