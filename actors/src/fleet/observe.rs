@@ -69,14 +69,23 @@ impl FlowCell {
         Duration::from_millis(self.answered.load(Ordering::Relaxed))
     }
 
-    /// For a flow without an actor: this holds now, beside what needs someone whether it runs or not.
-    pub(super) fn show(&self, reason: Reason, deaths: u64, at: Timestamp) {
+    /// For a flow without an actor: these hold now, beside what needs someone whether it runs or not.
+    pub(super) fn show(&self, reasons: Vec<Reason>, deaths: u64, at: Timestamp) {
         let mut status = (*self.status()).clone();
-        let since = status.conditions.iter().find(|held| held.reason.phase == reason.phase);
-        let since = since.map_or(at, |held| held.since);
-        status.conditions.retain(|held| stays(held.reason.phase) && held.reason.phase != reason.phase);
-        status.conditions.push(Condition { reason, since });
-        status.conditions.sort_by_key(|held| held.reason.phase);
+        let before = std::mem::take(&mut status.conditions);
+        let mut conditions: Vec<Condition> = reasons
+            .into_iter()
+            .map(|reason| {
+                let held = before.iter().find(|held| held.reason.phase == reason.phase);
+                Condition { since: held.map_or(at, |held| held.since), reason }
+            })
+            .collect();
+        let shown = |phase| conditions.iter().any(|condition| condition.reason.phase == phase);
+        let kept: Vec<Condition> =
+            before.into_iter().filter(|held| stays(held.reason.phase) && !shown(held.reason.phase)).collect();
+        conditions.extend(kept);
+        conditions.sort_by_key(|held| held.reason.phase);
+        status.conditions = conditions;
         status.deaths = deaths;
         status.work = Default::default();
         self.publish(status);
@@ -86,13 +95,14 @@ impl FlowCell {
 /// What holds of a flow that does not run.
 fn stays(phase: Phase) -> bool {
     match phase {
-        Phase::LineageLost | Phase::Quarantined | Phase::Paused | Phase::NotSeeded => true,
+        Phase::LineageLost | Phase::Quarantined | Phase::Paused => true,
         Phase::Failed
         | Phase::Fenced
         | Phase::Removing
         | Phase::Detached
         | Phase::Unavailable
         | Phase::LogFull
+        | Phase::NotSeeded
         | Phase::Retrying
         | Phase::Connecting
         | Phase::CatchingUp

@@ -88,7 +88,10 @@ pub struct FlowCore {
     events: EventSequence,
     policy: RestartPolicy,
     conditions: Vec<Condition>,
+    /// As it is in the store.
+    recorded: PhaseRecord,
     lineage: Option<Lineage>,
+    publications_changed: Vec<String>,
     tracker: Tracker,
     log: LogBudget,
     schedule: Schedule,
@@ -109,13 +112,16 @@ impl FlowCore {
         policy: RestartPolicy,
         now: Moment,
     ) -> Self {
+        let recorded = PhaseRecord::of(&stored.state, Phase::Connecting, now.at);
         let mut core = Self {
             identity,
             state: stored.state,
             events,
             policy,
             conditions: Vec::new(),
+            recorded,
             lineage: stored.lineage,
+            publications_changed: Vec::new(),
             tracker: Tracker::new(stored.durable, stored.applied),
             log: LogBudget::default(),
             schedule: Schedule::default(),
@@ -212,12 +218,14 @@ impl FlowCore {
         self.record(event.kind(), cause(event), with, now);
     }
 
-    /// Writes the event and the phase part when what holds has changed, or when something must go with it.
+    /// Writes the event and the phase part when what holds or what a restart would find has changed, or
+    /// when something must go with it. That a flow which ends does not stream any more is no news.
     fn record(&mut self, kind: &str, cause: Option<String>, with: Option<Batch>, now: Moment) {
         let before = std::mem::take(&mut self.conditions);
         self.refresh_from(&before, now);
-        let news = !same(&before, &self.conditions);
-        if !news && with.is_none() {
+        let phase = PhaseRecord::of(&self.state, self.phase(), now.at);
+        let shown = self.ending.is_none() && !same(&before, &self.conditions);
+        if !shown && phase.same_state(&self.recorded) && with.is_none() {
             return;
         }
         let top = &self.conditions[0].reason;
@@ -230,9 +238,9 @@ impl FlowCore {
             code: top.code.clone(),
             evidence: top.evidence.clone(),
         };
-        let phase = PhaseRecord::of(&self.state, top.phase, now.at);
         let mut batch = with.unwrap_or_default();
         record::put(&mut batch, self.identity.flow, self.events.next(), &event, &phase);
+        self.recorded = phase;
         self.actions.push(Action::Persist(batch));
     }
 
@@ -265,6 +273,7 @@ impl FlowCore {
             generation: self.identity.generation,
             conditions: self.conditions.clone(),
             lineage: self.lineage.clone(),
+            publications_changed: self.publications_changed.clone(),
             captured: self.tracker.captured,
             durable: self.tracker.durable,
             applied: self.tracker.applied,

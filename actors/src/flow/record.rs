@@ -114,6 +114,12 @@ impl PhaseRecord {
         }
     }
 
+    /// A new generation would start in the same state from either.
+    pub fn same_state(&self, other: &Self) -> bool {
+        (&self.capture, &self.apply, &self.operator, &self.whole)
+            == (&other.capture, &other.apply, &other.operator, &other.whole)
+    }
+
     /// The state that a new generation starts in.
     pub fn state(self, seeded: bool) -> State {
         let fresh = State::new(seeded);

@@ -28,6 +28,9 @@ pub struct FlowStatus {
     pub conditions: Vec<Condition>,
     /// None before an incarnation is durable.
     pub lineage: Option<Lineage>,
+    /// Publications found with another definition than at an earlier connect of this generation; rows that
+    /// they stopped or began to cover are not reconciled by the stream.
+    pub publications_changed: Vec<String>,
     pub captured: Progress,
     pub durable: Progress,
     pub applied: Progress,
@@ -67,6 +70,7 @@ impl FlowStatus {
             generation,
             conditions: vec![condition],
             lineage: None,
+            publications_changed: Vec::new(),
             captured: Progress::ZERO,
             durable: Progress::ZERO,
             applied: Progress::ZERO,

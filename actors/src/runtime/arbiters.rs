@@ -94,9 +94,10 @@ impl Placement {
         &self.supervisor
     }
 
-    /// The thread of the n-th flow; none when that thread is dead.
+    /// The thread of the n-th flow, or a living one instead of it; none when all are dead.
     pub fn flow(&self, n: usize) -> Option<&ArbiterHandle> {
-        self.flows.get(n % self.flows.len().max(1)).filter(|handle| handle.alive())
+        let threads = self.flows.len().max(1);
+        (0..threads).filter_map(|step| self.flows.get((n + step) % threads)).find(|thread| thread.alive())
     }
 }
 

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use actix::{Actor, Addr};
 use tracing::{error, info, warn};
-use trellara_storage::{Error, FlowName};
+use trellara_storage::{Error, FlowName, Timestamp};
 
 use super::{After, Entry, News, Running, Stage, Supervisor, Then, What, settle};
 use crate::failure::Code;
@@ -15,7 +15,7 @@ use crate::flow::event::Event;
 use crate::flow::order::OrderError;
 use crate::flow::phase::{Reason, reasons};
 use crate::flow::record::{self, StoredFlow};
-use crate::flow::state::{Fault, Whole};
+use crate::flow::state::Whole;
 use crate::flow::{FlowActor, FlowSetup, Phase, State};
 use crate::ports::{Clock, FlowFactory, FlowLog, OpenFlow, RemoveOptions, RemovedPart, RemovedState};
 use crate::runtime::{ExitGuard, FlowExit, TaskScope};
@@ -163,11 +163,11 @@ impl<F: FlowFactory, C: Clock> Supervisor<F, C> {
             Decision::RestartAfter(delay) => {
                 warn!(flow = %flow, generation, exit = exit.name(), ?delay, "flow ended, starts again");
                 entry.stage = Stage::Waiting { not_before: now + delay };
-                entry.cell.show(restarting(exit), entry.deaths.total(), at);
+                entry.show(vec![restarting(exit)], at);
             }
             Decision::Park(fault) => {
                 error!(flow = %flow, generation, exit = exit.name(), "flow keeps ending, parked as failed");
-                entry.cell.show(failed(&fault), entry.deaths.total(), at);
+                entry.show(vec![Reason::fault(Phase::Failed, &fault)], at);
                 self.settle(flow, Event::GaveUp(fault), After::Park { answer: None }, to);
             }
         }
@@ -190,7 +190,7 @@ impl<F: FlowFactory, C: Clock> Supervisor<F, C> {
         let Some(entry) = self.flows.get_mut(flow) else { return };
         let Stage::Settling(after) = std::mem::replace(&mut entry.stage, Stage::Parked) else { return };
         match &result {
-            Ok(state) => show(entry, state, at),
+            Ok(state) => entry.show(resting(state), at),
             // What is in memory still holds; the next start reads the older record.
             Err(error) => warn!(flow = %flow, error = %error, "state of a stopped flow not recorded"),
         }
@@ -248,23 +248,24 @@ async fn load<F: FlowFactory>(factory: &F, flow: &FlowName) -> Result<(OpenFlow<
     Ok((open, stored))
 }
 
-fn show<L: FlowLog, C: Clock>(entry: &Entry<L, C>, state: &State, at: trellara_storage::Timestamp) {
-    for reason in reasons(state, false) {
-        match reason.phase {
-            Phase::Connecting | Phase::CatchingUp | Phase::Streaming => {}
-            Phase::Failed
-            | Phase::Fenced
-            | Phase::Removing
-            | Phase::Detached
-            | Phase::LineageLost
-            | Phase::Quarantined
-            | Phase::Unavailable
-            | Phase::LogFull
-            | Phase::Paused
-            | Phase::Retrying
-            | Phase::NotSeeded => entry.cell.show(reason, entry.deaths.total(), at),
-        }
-    }
+/// What a stopped flow shows of its recorded state: nothing of it is on its way.
+fn resting(state: &State) -> Vec<Reason> {
+    let mut reasons = reasons(state, false);
+    reasons.retain(|reason| match reason.phase {
+        Phase::Connecting | Phase::CatchingUp | Phase::Streaming => false,
+        Phase::Failed
+        | Phase::Fenced
+        | Phase::Removing
+        | Phase::Detached
+        | Phase::LineageLost
+        | Phase::Quarantined
+        | Phase::Unavailable
+        | Phase::LogFull
+        | Phase::Paused
+        | Phase::Retrying
+        | Phase::NotSeeded => true,
+    });
+    reasons
 }
 
 fn restarting(exit: &FlowExit) -> Reason {
@@ -280,8 +281,12 @@ fn restarting(exit: &FlowExit) -> Reason {
     }
 }
 
-fn failed(fault: &Fault) -> Reason {
-    Reason::fault(Phase::Failed, fault)
+impl<L: FlowLog, C: Clock> Entry<L, C> {
+    fn show(&self, reasons: Vec<Reason>, at: Timestamp) {
+        if !reasons.is_empty() {
+            self.cell.show(reasons, self.deaths.total(), at);
+        }
+    }
 }
 
 /// Whoever asked may have gone.

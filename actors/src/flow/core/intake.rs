@@ -1,6 +1,6 @@
 //! What the tasks report and how they end, translated into events of the machines.
 
-use trellara_storage::Error;
+use trellara_storage::{Batch, Error};
 
 use super::super::event::{ApplyEnd, CaptureEnd, Event};
 use super::super::state::{Apply, Capture, Fault, Half, Holder, Loss, Parked};
@@ -37,6 +37,11 @@ impl FlowCore {
                 self.happen(&Event::LineageKnown, now);
             }
             CaptureReport::Capturing => self.happen(&Event::Capturing, now),
+            CaptureReport::PublicationsChanged(publications) => {
+                let cause = format!("definition changed: {}", publications.join(", "));
+                self.publications_changed = publications;
+                self.record("capture.publications_changed", Some(cause), Some(Batch::new()), now);
+            }
             CaptureReport::Progress(progress) => {
                 if self.tracker.capture(&progress, now.elapsed) && self.state.tries.capture > 0 {
                     self.happen(&Event::CaptureAdvanced, now);

@@ -1,0 +1,3 @@
+//! Integration tests of the actors: everything here runs without PostgreSQL.
+
+mod fleet;
