@@ -99,7 +99,8 @@ pub(super) fn route<'a>(
     let new = body.new_row().map(read).transpose()?;
     let rows = Rows { mapped, old: old.as_deref(), new: new.as_deref(), full };
     let (statement, alone) = match operation {
-        Operation::Insert => (rows.insert(tolerant)?, false),
+        // A row without columns has no arrays that could hold more than one.
+        Operation::Insert => (rows.insert(tolerant)?, columns == 0),
         Operation::Update => rows.update()?,
         Operation::Delete => rows.delete()?,
         Operation::Truncate | Operation::Message => return Err(DAMAGED),

@@ -141,7 +141,17 @@ impl<'a> Flight<'a> {
         std::mem::take(&mut self.passed)
     }
 
+    /// After a failure what was sent behind it means nothing any more.
     async fn settle_front(&mut self) -> Result<u64, Stop> {
+        let settled = self.answer_of_front().await;
+        if settled.is_err() {
+            self.sent.clear();
+            self.bytes = 0;
+        }
+        settled
+    }
+
+    async fn answer_of_front(&mut self) -> Result<u64, Stop> {
         let Some(Sent { note, bytes, state }) = self.sent.pop_front() else { return Ok(0) };
         self.bytes -= bytes;
         let result = match state {

@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use tokio::time::timeout;
 use tokio_postgres::{Client, Error, Statement};
-use trellara_actors::failure::{Code, Failure, Place, classify};
+use trellara_actors::failure::{Class, Code, Failure, Place, classify};
 use trellara_actors::ports::{
     ApplyOutcome, Applying, Checkpoint, Claim, Claimed, FlowLog, Group, TargetPort, TargetSession, Token,
 };
@@ -106,19 +106,7 @@ impl<L: FlowLog> TargetSession for PgTargetSession<L> {
         if how != Applying::SetBased {
             shared.relations.forget();
         }
-        let outcome = shared.attempt(token, group, how).await;
-        match &outcome {
-            // Zero rows are believed only when a second snapshot says the same.
-            ApplyOutcome::Failed { failure, .. }
-                if how != Applying::SetBased && failure.code == Code::RowMissing =>
-            {
-                shared.attempt(token, group, how).await
-            }
-            ApplyOutcome::Failed { .. }
-            | ApplyOutcome::Applied
-            | ApplyOutcome::NotThere(_)
-            | ApplyOutcome::InDoubt(_) => outcome,
-        }
+        shared.attempt(token, group, how).await
     }
 }
 
@@ -321,7 +309,6 @@ fn usable_after(stop: &Stop) -> bool {
 
 /// After what a change did wrong the session is as good as before; after anything else it is closed.
 fn expected(failure: &Failure) -> bool {
-    use trellara_actors::failure::Class;
     match failure.class {
         Class::RowData | Class::SchemaContract | Class::Integrity => true,
         Class::Transient

@@ -32,8 +32,9 @@ impl SourceType {
     }
 
     fn built_in(built_in: &Type, modifier: i32) -> Self {
+        // `int2vector` and `oidvector` have elements, but are types of their own name.
         let (array, name) = match built_in.kind() {
-            Kind::Array(element) => (true, element.name()),
+            Kind::Array(element) if built_in.name().starts_with('_') => (true, element.name()),
             _ => (false, built_in.name()),
         };
         Self { schema: String::new(), name: name.to_owned(), array, modifier }
