@@ -4,26 +4,24 @@
 //! writer last, so that everything that was reported durable is. After a failed write nothing is flushed:
 //! the process ends with a status of its own and reads what is really on disk when it starts again.
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
-use anyhow::{Context, anyhow};
+use anyhow::Context;
 use tokio::runtime::Runtime;
 use tokio::sync::Notify;
 use trellara_actors::apply::EngineIdentity;
-use trellara_actors::fleet::{FleetHandle, FleetSettings, FleetSetup, FleetView, WantedFlow};
+use trellara_actors::fleet::{FleetHandle, FleetSettings, FleetSetup, FleetView};
 use trellara_actors::ports::Clock;
 use trellara_actors::runtime::{Control, DataRuntime, ShutdownDeadlines, shut_down};
 use trellara_storage::log::{LogHandle, LogThreads, WriterState};
-use trellara_storage::records::FlowIdentity;
-use trellara_storage::{FlowName, RocksStore};
+use trellara_storage::RocksStore;
 
 use super::clock::SystemClock;
 use super::factory::EngineFactory;
 use super::store;
 use crate::config::Settings;
-use crate::settings::FlowSettings;
 use crate::telemetry;
 
 /// Threads that run mailboxes of flows; mailboxes carry control only.
@@ -72,10 +70,10 @@ impl Engine {
             holder: holder(&settings.instance),
             version: env!("CARGO_PKG_VERSION").to_owned(),
         };
-        let factory = Arc::new(EngineFactory::new(engine, &settings.instance, log.clone(), clock));
+        let factory = EngineFactory::new(engine, &settings.instance, log.clone(), clock);
         factory.configure(&settings.flows);
         let fleet = FleetHandle::start(FleetSetup {
-            factory: Arc::new(Arc::clone(&factory)),
+            factory: Arc::new(factory.clone()),
             clock,
             data: data.clone(),
             placement: control.placement(),
@@ -112,7 +110,7 @@ impl Engine {
     /// True when the store failed.
     async fn told_to_end(&self) -> bool {
         let mut writer = self.log.state();
-        let failed = writer.wait_for(|state| *state == WriterState::Failed);
+        let failed = writer.wait_for(|state| matches!(state, WriterState::Failed(_)));
         tokio::select! {
             biased;
             _ = failed => true,

@@ -8,6 +8,7 @@ mod removal;
 #[cfg(feature = "rocks")]
 mod store;
 mod tasks;
+mod wanted;
 
 pub use clock::SystemClock;
 #[cfg(feature = "rocks")]
