@@ -45,6 +45,7 @@ lint: setup ## formatting, clippy, sizes, module headers
 	cargo fmt --all --check
 	cargo clippy --workspace --all-targets -- -D warnings
 	scripts/check-shape
+	scripts/check-docs
 
 doc: setup ## the documentation of every crate
 	RUSTDOCFLAGS="-D warnings" cargo doc --workspace --no-deps

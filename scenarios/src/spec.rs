@@ -136,6 +136,10 @@ pub struct Kills {
 #[serde(rename_all = "snake_case")]
 pub enum Victim {
     Engine,
+    /// While COMMITs of its are open at the target.
+    EngineInCommit,
+    /// With its backends at the target stopped until the next engine is there.
+    EngineWithFrozenBackend,
     Source,
     Target,
 }

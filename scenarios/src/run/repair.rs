@@ -24,7 +24,10 @@ impl Scene {
         for blockage in &plan.blockages {
             for step in first_way(blockage) {
                 ensure!(printed.stdout.contains(&step.text), "not printed for people: {}", step.text);
-                self.carry_out(step, report).await?;
+                self.carry_out(&step.title, &step.text, report).await?;
+                if let Some(proof) = &step.proof {
+                    self.carry_out("its proof", proof, report).await?;
+                }
             }
         }
         let within = seconds(repair.within_seconds);
@@ -33,10 +36,10 @@ impl Scene {
         Ok(())
     }
 
-    async fn carry_out(&self, step: &Step, report: &Report) -> Result<()> {
-        let output = self.cli.shell(&step.text).await.with_context(|| step.title.clone())?;
-        report.command(&step.text, &output.text());
-        ensure!(output.code == Some(0), "`{}` ended with {:?}", step.title, output.code);
+    async fn carry_out(&self, title: &str, line: &str, report: &Report) -> Result<()> {
+        let output = self.cli.shell(line).await.with_context(|| title.to_owned())?;
+        report.command(line, &output.text());
+        ensure!(output.code == Some(0), "{title}: the command ended with {:?}", output.code);
         Ok(())
     }
 }
