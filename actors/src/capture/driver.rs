@@ -13,6 +13,7 @@ mod streaming;
 
 use std::future::Future;
 
+use futures_util::FutureExt;
 use tokio::sync::watch;
 
 use super::context::CaptureContext;
@@ -31,11 +32,12 @@ where
     L: FlowLog,
     C: Clock,
 {
-    match connect(&context, &mut stop, &report).await {
+    // Boxed, so that the compiler need not look through the whole future to see that it may be sent.
+    match connect(&context, &mut stop, &report).boxed().await {
         Ok(mut streaming) => {
             report(CaptureReport::Capturing);
-            let exit = streaming.run(&mut stop).await;
-            streaming.close(exit).await
+            let exit = streaming.run(&mut stop).boxed().await;
+            streaming.close(exit).boxed().await
         }
         Err(exit) => exit,
     }

@@ -71,6 +71,20 @@ impl<L: FlowLog> PgTarget<L> {
     }
 }
 
+impl<L: FlowLog> PgTarget<L> {
+    /// Drops checkpoint and outcomes of the flow, for its removal.
+    ///
+    /// # Errors
+    /// The target cannot be reached, or does not let us.
+    pub async fn forget(&self) -> Result<(), Failure> {
+        let mut lease = self.shared.lease(Load::Ordinary).await?;
+        let forgetting = checkpoint::forget(&lease.connection().client, &self.shared.flow);
+        answered(Place::Checkpoint, forgetting).await?;
+        lease.give_back();
+        Ok(())
+    }
+}
+
 impl<L: FlowLog> TargetPort for PgTarget<L> {
     type Session = PgTargetSession<L>;
 

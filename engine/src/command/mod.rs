@@ -101,11 +101,12 @@ pub fn main() -> ExitCode {
             Tool::Store(tool) => store::run(&tool),
         },
     };
-    outcome.unwrap_or_else(|error| {
-        complain(&format!("error: {error:#}"));
-        Exit::Failed
-    })
-    .into()
+    outcome
+        .unwrap_or_else(|error| {
+            complain(&format!("error: {error:#}"));
+            Exit::Failed
+        })
+        .into()
 }
 
 /// Data for the caller.

@@ -98,9 +98,11 @@ fn as_text(report: &Value) -> String {
         lines.push(String::new());
         lines.extend(flow.as_object().into_iter().flatten().map(|(field, value)| {
             let shown = match value {
-                Value::Object(parts) => {
-                    parts.iter().map(|(part, value)| format!("{part} {}", text(value))).collect::<Vec<_>>().join(", ")
-                }
+                Value::Object(parts) => parts
+                    .iter()
+                    .map(|(part, value)| format!("{part} {}", text(value)))
+                    .collect::<Vec<_>>()
+                    .join(", "),
                 other => text(other),
             };
             format!("{field:<12} {shown}")

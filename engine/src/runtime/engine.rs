@@ -16,11 +16,10 @@ use trellara_actors::fleet::{FleetHandle, FleetSettings, FleetSetup, FleetView};
 use trellara_actors::ports::Clock;
 use trellara_actors::runtime::{Control, DataRuntime, ShutdownDeadlines, shut_down};
 use trellara_storage::log::{LogHandle, LogThreads, WriterState};
-use trellara_storage::RocksStore;
 
 use super::clock::SystemClock;
 use super::factory::EngineFactory;
-use super::store;
+use super::{store, wanted};
 use crate::config::Settings;
 use crate::telemetry;
 
@@ -82,8 +81,23 @@ impl Engine {
         })?;
         let stop = Arc::new(Notify::new());
         let engine = Self { clock, data, runtime, control, fleet, log, threads, stop };
-        engine.serve_surfaces(config, settings, factory, store)?;
+        engine.runtime.block_on(engine.begin(&settings))?;
         Ok(engine)
+    }
+
+    /// Metrics are scraped from here on, and the flows start.
+    async fn begin(&self, settings: &Settings) -> anyhow::Result<()> {
+        if let Some(address) = settings.metrics.listen {
+            telemetry::listen_metrics(address)
+                .with_context(|| format!("cannot serve metrics on {address}"))?;
+            let follow =
+                telemetry::follow_metrics(self.fleet.view().clone(), self.clock, settings.metrics.per_flow);
+            self.runtime.spawn(follow);
+        }
+        let stored = wanted::stored(&self.log).await.context("cannot read the store's flows")?;
+        let diff = self.fleet.set_wanted(wanted::wanted(&settings.flows), stored).await?;
+        tracing::info!(start = diff.start.len(), detached = diff.detach.len(), "flows start");
+        Ok(())
     }
 
     /// Blocks until a signal, a stop request or a failed write ends it.

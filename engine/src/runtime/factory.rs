@@ -7,8 +7,8 @@ use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
 use tokio::sync::Mutex;
 use trellara_actors::apply::EngineIdentity;
-use trellara_actors::ports::{Clock, FlowFactory, FlowLog, OpenFlow, RemoveOptions, RemovedPart};
-use trellara_storage::families::flows;
+use trellara_actors::ports::{Clock, FlowFactory, OpenFlow, RemoveOptions, RemovedPart};
+use trellara_storage::families::{default, flows};
 use trellara_storage::log::{FlowLogHandle, LogHandle};
 use trellara_storage::records::{FlowIdentity, FlowPart};
 use trellara_storage::{Batch, Error, FlowId, FlowName};
@@ -99,7 +99,8 @@ impl EngineFactory {
     /// The flow of this name that has a number and was not removed.
     pub(super) async fn stored(&self, name: &FlowName) -> Result<Option<(FlowId, FlowIdentity)>, Error> {
         let name = name.clone();
-        self.0.log
+        self.0
+            .log
             .read(move |store| {
                 for flow in flows::ids(store)?.into_iter().rev() {
                     let identity: Option<FlowIdentity> = flows::get(store, flow, FlowPart::Identity)?;
@@ -125,6 +126,7 @@ impl FlowFactory for EngineFactory {
             let settings = factory.settings(&flow).ok_or(Error::Closed)?;
             let id = factory.number(&settings).await?;
             let log = factory.0.log.for_flow(id);
+            let recovered = log.read(move |store| default::mark(store, id)).await?.is_some();
             let tasks = EngineTasks {
                 flow: id,
                 engine: factory.0.engine.clone(),
@@ -132,6 +134,7 @@ impl FlowFactory for EngineFactory {
                 target: Arc::new(factory.target(&settings, log.clone())),
                 settings,
                 log: log.clone(),
+                recovered,
                 clock: factory.0.clock,
             };
             Ok(OpenFlow { id, log, tasks: Box::new(tasks) })
@@ -141,7 +144,8 @@ impl FlowFactory for EngineFactory {
 
     fn log_of(&self, flow: &FlowName) -> BoxFuture<'static, Result<Option<(FlowId, Self::Log)>, Error>> {
         let (factory, flow) = (self.clone(), flow.clone());
-        async move { Ok(factory.stored(&flow).await?.map(|(id, _)| (id, factory.0.log.for_flow(id)))) }.boxed()
+        async move { Ok(factory.stored(&flow).await?.map(|(id, _)| (id, factory.0.log.for_flow(id)))) }
+            .boxed()
     }
 
     fn remove(

@@ -4,6 +4,7 @@ mod clock;
 #[cfg(feature = "rocks")]
 mod engine;
 mod factory;
+mod probe;
 mod removal;
 #[cfg(feature = "rocks")]
 mod store;
@@ -14,5 +15,6 @@ pub use clock::SystemClock;
 #[cfg(feature = "rocks")]
 pub use engine::{Ended, Engine};
 pub use factory::EngineFactory;
+pub use probe::Probe;
 #[cfg(feature = "rocks")]
 pub use store::rocks_settings;

@@ -1,7 +1,7 @@
 //! `flow remove`: slot, checkpoint, outcomes and log go, evidence and audit stay. One step per side; what
 //! cannot be dropped is an orphan, listed with the SQL that drops it. Every step may be repeated.
 
-use trellara_actors::ports::{Clock, FlowLog, RemoveOptions, RemovedPart, RemovedState};
+use trellara_actors::ports::{Clock, RemoveOptions, RemovedPart, RemovedState};
 use trellara_storage::codec::key::Key;
 use trellara_storage::families::flows;
 use trellara_storage::records::FlowPart;

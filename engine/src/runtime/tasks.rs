@@ -5,14 +5,16 @@ use std::time::Duration;
 
 use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
-use trellara_actors::apply::{self, ApplyContext, ApplyExit, ApplyReport, EngineIdentity, GroupLimits};
+use trellara_actors::apply::{
+    self, ApplyContext, ApplyExit, ApplyReport, Checked, EngineIdentity, GroupLimits,
+};
 use trellara_actors::capture::{
     self, CaptureContext, CaptureExit, CaptureReport, CaptureSettings, LineageSettings,
 };
 use trellara_actors::flow::state::Parked;
 use trellara_actors::ports::{CheckOutcome, FlowTasks, TaskContext};
-use trellara_storage::FlowId;
 use trellara_storage::log::FlowLogHandle;
+use trellara_storage::{Error, FlowId};
 
 use super::clock::SystemClock;
 use crate::apply::PgTarget;
@@ -31,6 +33,8 @@ pub(super) struct EngineTasks {
     pub(super) source: Arc<Source>,
     pub(super) target: Arc<PgTarget<FlowLogHandle>>,
     pub(super) log: FlowLogHandle,
+    /// The store was recovered, and this flow has not passed the lineage check since.
+    pub(super) recovered: bool,
     pub(super) clock: SystemClock,
 }
 
@@ -49,7 +53,7 @@ impl FlowTasks for EngineTasks {
     }
 
     fn apply(&self, context: TaskContext<ApplyReport>, take_over: bool) -> BoxFuture<'static, ApplyExit> {
-        let TaskContext { link, events, reports, mut stop } = context;
+        let TaskContext { link, events, reports, stop } = context;
         let apply = ApplyContext {
             flow: self.flow,
             name: self.settings.name.clone(),
@@ -62,13 +66,13 @@ impl FlowTasks for EngineTasks {
             events,
             take_over,
         };
-        let stopped = async move { stop.raised().await };
-        apply::run(apply, stopped, move |report| reports.send(report)).boxed()
+        apply::run(apply, stop.receiver(), move |report| reports.send(report)).boxed()
     }
 
     fn check(&self, parked: &Parked) -> BoxFuture<'static, CheckOutcome> {
-        let (target, log, transaction) = (Arc::clone(&self.target), self.log.clone(), parked.transaction);
-        async move { apply::check(&*target, &log, transaction).await }.boxed()
+        let (target, log) = (Arc::clone(&self.target), self.log.clone());
+        let (instance, transaction) = (self.engine.instance, parked.transaction);
+        async move { check_outcome(apply::check(&*target, &log, instance, transaction).await) }.boxed()
     }
 
     fn log_max_bytes(&self) -> u64 {
@@ -84,6 +88,7 @@ impl EngineTasks {
                 slot: source.slot.clone(),
                 publications: source.publications.clone(),
                 from_now: self.settings.from_now,
+                recovered: self.recovered,
             },
             log_max_bytes: self.settings.log_max_bytes,
             keepalive_interval: KEEPALIVE_INTERVAL,
@@ -93,5 +98,21 @@ impl EngineTasks {
     fn limits(&self) -> GroupLimits {
         let crate::settings::GroupLimits { transactions, changes, bytes } = self.settings.group;
         GroupLimits { transactions, changes, bytes }
+    }
+}
+
+fn check_outcome(checked: Result<Checked, Error>) -> CheckOutcome {
+    let not_asked = |why: &str| CheckOutcome::Store(why.to_owned());
+    match checked {
+        Ok(Checked::WouldApply) => CheckOutcome::WouldApply,
+        Ok(Checked::WouldFail(failure)) => CheckOutcome::WouldFail(Box::new(failure)),
+        Ok(Checked::Unanswered(failure)) => CheckOutcome::NotAsked(Box::new(failure)),
+        Ok(Checked::NotNext(at)) => {
+            not_asked(&format!("the target stands at {}, not before it", at.position))
+        }
+        Ok(Checked::Fenced(row)) => not_asked(&format!("{} applies this flow", row.holder)),
+        Ok(Checked::TargetLost) => not_asked("the checkpoint row is gone from the target"),
+        Ok(Checked::NotInLog) => not_asked("the log does not hold the transaction any more"),
+        Err(error) => not_asked(&error.to_string()),
     }
 }

@@ -22,7 +22,8 @@ pub(super) async fn stored(log: &LogHandle) -> Result<Vec<FlowName>, Error> {
         let mut names = Vec::new();
         for flow in flows::ids(store)? {
             let identity: Option<FlowIdentity> = flows::get(store, flow, FlowPart::Identity)?;
-            names.extend(identity.filter(|identity| identity.removed.is_none()).map(|identity| identity.name));
+            names
+                .extend(identity.filter(|identity| identity.removed.is_none()).map(|identity| identity.name));
         }
         Ok(names)
     })

@@ -51,7 +51,11 @@ pub async fn follow(fleet: FleetView, clock: SystemClock, per_flow: bool) {
 fn describe() {
     describe_gauge!("trellara_flows", "Flows by phase.");
     describe_gauge!("trellara_flow_phase", "Phase of the flow as a number, 1 is the worst, 14 is streaming.");
-    describe_gauge!("trellara_flow_lag_bytes", Unit::Bytes, "Source WAL that is received and not yet applied.");
+    describe_gauge!(
+        "trellara_flow_lag_bytes",
+        Unit::Bytes,
+        "Source WAL that is received and not yet applied."
+    );
     describe_gauge!(
         "trellara_flow_lag_seconds",
         Unit::Seconds,
@@ -80,10 +84,8 @@ fn publish_fleet(flows: &[Arc<FlowStatus>]) {
 }
 
 fn publish_flow(status: &FlowStatus, now: Timestamp) {
-    let labels = [
-        ("source_id", status.flow.source().to_owned()),
-        ("dataset_id", status.flow.dataset().to_owned()),
-    ];
+    let labels =
+        [("source_id", status.flow.source().to_owned()), ("dataset_id", status.flow.dataset().to_owned())];
     let set = |name: &'static str, value: f64| gauge!(name, &labels).set(value);
     set("trellara_flow_phase", f64::from(status.phase().number()));
     set("trellara_flow_lag_bytes", as_f64(status.durable.position.bytes_since(status.applied.position)));
