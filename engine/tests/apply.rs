@@ -2,6 +2,7 @@
 //! through the port.
 
 mod contract;
+mod encoding;
 mod fencing;
 mod isolation;
 mod rows;

@@ -78,6 +78,8 @@ impl ToSql for ArrayText {
 
 #[cfg(test)]
 mod tests {
+    #![expect(clippy::unwrap_used, reason = "a failed expectation in a test is a failed test")]
+
     use super::*;
 
     fn text(values: &[Option<&str>], delimiter: u8) -> String {

@@ -95,7 +95,7 @@ impl Builder<'_> {
         if sent.is_empty() {
             return format!("INSERT INTO {table} DEFAULT VALUES{on_conflict}");
         }
-        let values: Vec<String> = sent.iter().map(|at| self.from_rows(Image::New, *at)).collect();
+        let values: Vec<String> = sent.iter().map(|at| self.of_rows(Image::New, *at)).collect();
         let names = identifiers(sent.iter().map(|at| self.column(*at).name.as_str()));
         format!(
             "INSERT INTO {table} ({names}) OVERRIDING SYSTEM VALUE SELECT {} FROM {}{on_conflict}",
@@ -117,10 +117,8 @@ impl Builder<'_> {
 
     fn update(&mut self, set: &[usize]) -> String {
         let matched = self.match_key();
-        let assignments: Vec<String> = set
-            .iter()
-            .map(|at| format!("{} = {}", self.name(*at), self.from_rows(Image::New, *at)))
-            .collect();
+        let assignments: Vec<String> =
+            set.iter().map(|at| format!("{} = {}", self.name(*at), self.of_rows(Image::New, *at))).collect();
         let (target, rows) = (self.target(), self.rows());
         if assignments.is_empty() {
             // Nothing to write, but the row must be there.
@@ -181,7 +179,7 @@ impl Builder<'_> {
         let terms: Vec<String> = keys
             .iter()
             .map(|at| {
-                let value = self.from_rows(Image::Old, *at);
+                let value = self.of_rows(Image::Old, *at);
                 format!("t.{} {} {value}", self.name(*at), self.equality(*at))
             })
             .collect();
@@ -219,7 +217,7 @@ impl Builder<'_> {
     }
 
     /// A column of `u`, the rows of the arrays.
-    fn from_rows(&mut self, image: Image, at: usize) -> String {
+    fn of_rows(&mut self, image: Image, at: usize) -> String {
         let n = self.input(image, at, false);
         self.typed(at, &format!("u.c{n}"))
     }

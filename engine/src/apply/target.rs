@@ -213,9 +213,11 @@ impl<L: FlowLog> Shared<L> {
     }
 
     async fn commit(&self, mut lease: Lease, group: &Group) -> ApplyOutcome {
+        fail::fail_point!("target_before_commit");
         let committing = lease.connection().client.batch_execute("COMMIT");
         let error = match timeout(PATIENCE, committing).await {
             Ok(Ok(())) => {
+                fail::fail_point!("target_after_commit");
                 lease.give_back();
                 return ApplyOutcome::Applied;
             }

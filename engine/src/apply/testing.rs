@@ -1,5 +1,7 @@
 //! Settings and mappings for the unit tests of this folder.
 
+#![expect(clippy::unwrap_used, reason = "a failed expectation in a test is a failed test")]
+
 use std::sync::Arc;
 use std::time::Duration;
 

@@ -33,10 +33,12 @@ impl SourceType {
 
     fn built_in(built_in: &Type, modifier: i32) -> Self {
         // `int2vector` and `oidvector` have elements, but are types of their own name.
-        let (array, name) = match built_in.kind() {
-            Kind::Array(element) if built_in.name().starts_with('_') => (true, element.name()),
-            _ => (false, built_in.name()),
-        };
+        let (mut array, mut name) = (false, built_in.name());
+        if let Kind::Array(element) = built_in.kind()
+            && name.starts_with('_')
+        {
+            (array, name) = (true, element.name());
+        }
         Self { schema: String::new(), name: name.to_owned(), array, modifier }
     }
 
@@ -157,6 +159,8 @@ fn numeric_modifier(modifier: i32) -> (i32, i32) {
 
 #[cfg(test)]
 mod tests {
+    #![expect(clippy::unwrap_used, reason = "a failed expectation in a test is a failed test")]
+
     use super::*;
 
     fn source(oid: u32, modifier: i32, name: Option<(&str, &str)>) -> SourceType {

@@ -4,14 +4,13 @@ use trellara_actors::failure::Class;
 use trellara_actors::ports::{ApplyOutcome, Applying, Claim, Claimed, TargetSession, Token};
 use trellara_engine::apply::checkpoint;
 use trellara_storage::InstanceId;
+use trellara_storage::records::Outcome;
 
 use super::stage::{Stage, claim_of};
 
 fn token_of(claimed: Claimed) -> Token {
-    match claimed {
-        Claimed::Ours(checkpoint) => checkpoint.token,
-        other => panic!("{other:?}"),
-    }
+    let Claimed::Ours(checkpoint) = claimed else { panic!("{claimed:?}") };
+    checkpoint.token
 }
 
 #[tokio::test]
@@ -122,13 +121,11 @@ async fn a_terminated_session_is_a_lost_connection_and_the_next_one_goes_on() {
     let transactions = stage.received().await;
     let group = stage.group(&transactions);
     // The end of the session may be noticed by the next statement only.
-    let outcome = match stage.apply(&group, Applying::SetBased).await {
-        ApplyOutcome::Failed { member: None, failure } => {
-            assert_eq!(failure.class, Class::Transient, "{failure:?}");
-            stage.apply(&group, Applying::SetBased).await
-        }
-        outcome => outcome,
-    };
+    let mut outcome = stage.apply(&group, Applying::SetBased).await;
+    if let ApplyOutcome::Failed { member: None, failure } = &outcome {
+        assert_eq!(failure.class, Class::Transient, "{failure:?}");
+        outcome = stage.apply(&group, Applying::SetBased).await;
+    }
     assert!(matches!(outcome, ApplyOutcome::Applied), "{outcome:?}");
     stage.assert_equal("SELECT * FROM t").await;
 }
@@ -147,4 +144,42 @@ async fn leases_of_several_flows_are_renewed_in_one_statement_and_only_by_their_
         ["(t)"]
     );
     assert_eq!(checkpoint::renew(client, &[(ours.0, stale)], lease).await.unwrap(), 0);
+}
+
+/// The server ends the session inside COMMIT: nobody can tell from the answer whether it took place.
+#[tokio::test]
+async fn i4_a_commit_without_an_answer_is_in_doubt_and_the_checkpoint_tells() {
+    let mut stage = Stage::new("CREATE TABLE nokey(v int)").await;
+    let dying = "CREATE FUNCTION trellara.die() RETURNS trigger LANGUAGE plpgsql AS \
+        'BEGIN PERFORM pg_terminate_backend(pg_backend_pid()); PERFORM pg_sleep(10); RETURN NULL; END'; \
+        CREATE CONSTRAINT TRIGGER die AFTER UPDATE ON trellara.checkpoint DEFERRABLE INITIALLY DEFERRED \
+        FOR EACH ROW EXECUTE FUNCTION trellara.die(); ALTER TABLE trellara.checkpoint ENABLE ALWAYS TRIGGER die";
+    stage.target.batch_execute(dying).await.unwrap();
+    stage.run("INSERT INTO nokey VALUES (1)").await;
+    let transactions = stage.received().await;
+    let group = stage.group(&transactions);
+    let outcome = stage.apply(&group, Applying::SetBased).await;
+    assert!(matches!(outcome, ApplyOutcome::InDoubt(_)), "{outcome:?}");
+    let found = stage.session().checkpoint().await.unwrap().unwrap();
+    assert_eq!(found.applied, group.from);
+    stage.target.batch_execute("DROP TRIGGER die ON trellara.checkpoint").await.unwrap();
+    assert!(matches!(stage.apply(&group, Applying::SetBased).await, ApplyOutcome::Applied));
+    assert_eq!(stage.at_target("SELECT * FROM nokey").await, ["(1)"]);
+}
+
+#[tokio::test]
+async fn i3_a_discarded_transaction_moves_the_checkpoint_and_leaves_its_outcome() {
+    let mut stage = Stage::new("CREATE TABLE t(k int PRIMARY KEY)").await;
+    stage.run("INSERT INTO t VALUES (1)").await;
+    stage.run("INSERT INTO t VALUES (2)").await;
+    let transactions = stage.received().await;
+    let mut group = stage.group(&transactions);
+    group.members[0].instead = Some(Outcome::Discarded);
+    assert!(matches!(stage.apply(&group, Applying::SetBased).await, ApplyOutcome::Applied));
+    assert_eq!(stage.at_target("SELECT * FROM t").await, ["(2)"]);
+    let digest = transactions[0].digest();
+    assert_eq!(
+        stage.at_target("SELECT outcome, change, digest FROM trellara.transaction_outcomes").await,
+        [format!("(discarded,0,{digest})")]
+    );
 }

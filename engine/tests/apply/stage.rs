@@ -85,23 +85,46 @@ impl Stage {
         adjust: impl FnOnce(&mut FlowSettings),
     ) -> Stage {
         let cluster = Cluster::shared();
-        let source_name = cluster.database("source").await;
-        let target_name = cluster.database("target").await;
-        let source = cluster.client(&source_name).await;
-        let target = cluster.client(&target_name).await;
+        let source = cluster.database("source").await;
+        let target = cluster.database("target").await;
+        let mut settings = settings(cluster, &source, &target);
+        adjust(&mut settings);
+        Self::between(settings, "UTF8", [on_source, on_target, more_on_target], part_bytes).await
+    }
+
+    /// Databases of the given encodings.
+    pub(crate) async fn encoded(source: &str, target: &str, both: &str) -> Stage {
+        let cluster = Cluster::shared();
+        let admin = cluster.client("postgres").await;
+        let mut names = Vec::new();
+        for (side, encoding) in [("source", source), ("target", target)] {
+            let name = cluster.database(side).await;
+            let made = format!(
+                "CREATE DATABASE {name}_e ENCODING '{encoding}' TEMPLATE template0 LC_COLLATE 'C' LC_CTYPE 'C'"
+            );
+            admin.batch_execute(&made).await.unwrap();
+            names.push(format!("{name}_e"));
+        }
+        Self::between(settings(cluster, &names[0], &names[1]), source, [both, both, ""], 1 << 20).await
+    }
+
+    async fn between(settings: FlowSettings, encoding: &str, sql: [&str; 3], part_bytes: usize) -> Stage {
+        let [on_source, on_target, more_on_target] = sql;
+        let cluster = Cluster::shared();
+        let source_name = &settings.source.server.database;
+        let source = cluster.client(source_name).await;
+        let target = cluster.client(&settings.target.server.database).await;
         source.batch_execute(on_source).await.unwrap();
         target.batch_execute(on_target).await.unwrap();
         target.batch_execute(more_on_target).await.unwrap();
         source.batch_execute("CREATE PUBLICATION p FOR ALL TABLES").await.unwrap();
         let slot = format!("SELECT pg_create_logical_replication_slot('{source_name}', 'pgoutput')");
         source.batch_execute(&slot).await.unwrap();
-        let mut settings = settings(cluster, &source_name, &target_name);
-        adjust(&mut settings);
         let of = Assembly {
             flow: FLOW,
             incarnation: Incarnation::FIRST,
             session: CaptureSession::new(1),
-            encoding: "UTF8".into(),
+            encoding: encoding.into(),
             part_bytes,
             buffered_bytes: 1 << 24,
         };
@@ -133,7 +156,12 @@ impl Stage {
             "SELECT data FROM pg_logical_slot_get_binary_changes('{slot}', NULL, NULL, \
              'proto_version', '1', 'publication_names', 'p', 'messages', 'true')"
         );
-        for row in self.source.query(&sql, &[]).await.unwrap() {
+        // The stream asks for the source's own encoding.
+        let encoding = self.assembler.assembly().encoding.clone();
+        self.run(&format!("SET client_encoding = '{encoding}'")).await;
+        let rows = self.source.query(&sql, &[]).await.unwrap();
+        self.run("SET client_encoding = 'UTF8'").await;
+        for row in rows {
             let data: &[u8] = row.get(0);
             let message = self.decoder.decode(&Bytes::copy_from_slice(data)).unwrap();
             let mut out = Vec::new();
@@ -208,20 +236,17 @@ impl Stage {
             if matches!(self.apply(&alone, Applying::SetBased).await, ApplyOutcome::Applied) {
                 continue;
             }
-            match self.apply(&alone, Applying::ChangeByChange).await {
-                ApplyOutcome::Applied => {}
-                ApplyOutcome::Failed { member, failure } => {
-                    assert_eq!(member, Some(0), "{failure:?}");
-                    return Some((at, failure));
-                }
-                other => panic!("{other:?}"),
+            let outcome = self.apply(&alone, Applying::ChangeByChange).await;
+            if let ApplyOutcome::Failed { member, failure } = outcome {
+                assert_eq!(member, Some(0), "{failure:?}");
+                return Some((at, failure));
             }
+            assert!(matches!(outcome, ApplyOutcome::Applied), "{outcome:?}");
         }
         None
     }
 
-    /// Both orders of application give the content of the source: set-based here, change by change in the
-    /// given second stage.
+    /// The query gives the same rows on both sides.
     pub(crate) async fn assert_equal(&self, query: &str) {
         let (source, target) = (content(&self.source, query).await, content(&self.target, query).await);
         assert_eq!(source, target, "{query}");
@@ -271,10 +296,9 @@ async fn claim(
     instance: u8,
 ) -> (PgTargetSession<ReadLog>, Token, Progress) {
     let mut session = port(settings, store).connect().await.unwrap();
-    match session.claim(&claim_of(instance)).await.unwrap() {
-        Claimed::Ours(checkpoint) => (session, checkpoint.token, checkpoint.applied),
-        other => panic!("{other:?}"),
-    }
+    let claimed = session.claim(&claim_of(instance)).await.unwrap();
+    let Claimed::Ours(checkpoint) = claimed else { panic!("{claimed:?}") };
+    (session, checkpoint.token, checkpoint.applied)
 }
 
 fn port(settings: &FlowSettings, store: &Arc<MemoryStore>) -> PgTarget<ReadLog> {

@@ -1,3 +1,5 @@
+#![expect(clippy::unwrap_used, reason = "a failed expectation in a test is a failed test")]
+
 use trellara_storage::records::ColumnRecord;
 use trellara_storage::{Lsn, RelationDigest, RelationId, RelationVersion};
 
