@@ -19,7 +19,8 @@ use trellara_storage::log::{LogHandle, LogThreads, WriterState};
 
 use super::clock::SystemClock;
 use super::factory::EngineFactory;
-use super::{store, wanted};
+use super::surfaces::{AdminThread, Surface};
+use super::{retention, store, wanted};
 use crate::config::Settings;
 use crate::telemetry;
 
@@ -48,6 +49,7 @@ pub struct Engine {
     log: LogHandle,
     threads: LogThreads,
     stop: Arc<Notify>,
+    admin: AdminThread,
 }
 
 impl Engine {
@@ -66,10 +68,10 @@ impl Engine {
         let engine = EngineIdentity {
             instance: identity.instance,
             boot: clock.random(),
-            holder: holder(&settings.instance),
+            holder: format!("{}@{}", settings.instance, host()),
             version: env!("CARGO_PKG_VERSION").to_owned(),
         };
-        let factory = EngineFactory::new(engine, &settings.instance, log.clone(), clock);
+        let factory = EngineFactory::new(engine.clone(), &settings.instance, log.clone(), clock);
         factory.configure(&settings.flows);
         let fleet = FleetHandle::start(FleetSetup {
             factory: Arc::new(factory.clone()),
@@ -79,8 +81,22 @@ impl Engine {
             settings: FleetSettings::default(),
             view: FleetView::default(),
         })?;
+        runtime.spawn(retention::keep(factory.clone(), log.clone(), clock));
         let stop = Arc::new(Notify::new());
-        let engine = Self { clock, data, runtime, control, fleet, log, threads, stop };
+        let settings = Arc::new(settings);
+        let admin = AdminThread::start(Surface {
+            config,
+            settings: Arc::clone(&settings),
+            engine: &engine,
+            host: host(),
+            store,
+            log: log.clone(),
+            fleet: fleet.clone(),
+            factory,
+            stop: Arc::clone(&stop),
+            clock,
+        })?;
+        let engine = Self { clock, data, runtime, control, fleet, log, threads, stop, admin };
         engine.runtime.block_on(engine.begin(&settings))?;
         Ok(engine)
     }
@@ -108,11 +124,13 @@ impl Engine {
             return Ended::StoreFailed;
         }
         tracing::info!("stopping");
-        let Self { clock, data, runtime, control, fleet, threads, .. } = self;
+        let Self { clock, data, runtime, control, fleet, log, threads, admin, .. } = self;
+        let answered = admin.end();
         let report = shut_down(&fleet, &data, control, &clock, ShutdownDeadlines::default());
-        let flushed = threads.stop(LOG_DEADLINE);
+        drop((fleet, log));
         runtime.shutdown_timeout(LOG_DEADLINE);
-        let clean = report.orderly && report.tasks_left == 0 && report.threads_joined && flushed;
+        let flushed = threads.stop(LOG_DEADLINE);
+        let clean = report.orderly && report.tasks_left == 0 && report.threads_joined && flushed && answered;
         if !clean {
             tracing::warn!(?report, flushed, "stopped with something cut off");
             return Ended::Overdue;
@@ -149,8 +167,6 @@ async fn signalled() {
     }
 }
 
-/// Shown to whoever this engine fences.
-fn holder(instance: &str) -> String {
-    let host = rustix::system::uname();
-    format!("{instance}@{}", host.nodename().to_string_lossy())
+fn host() -> String {
+    rustix::system::uname().nodename().to_string_lossy().into_owned()
 }

@@ -6,8 +6,11 @@ mod engine;
 mod factory;
 mod probe;
 mod removal;
+mod retention;
 #[cfg(feature = "rocks")]
 mod store;
+#[cfg(feature = "rocks")]
+mod surfaces;
 mod tasks;
 mod wanted;
 

@@ -14,7 +14,10 @@ use crate::config::Settings;
 ///
 /// # Errors
 /// As `RocksStore::open`.
-pub fn open(settings: &Settings, clock: SystemClock) -> Result<(Arc<RocksStore>, StoreIdentity), Error> {
+pub(super) fn open(
+    settings: &Settings,
+    clock: SystemClock,
+) -> Result<(Arc<RocksStore>, StoreIdentity), Error> {
     let new = StoreIdentity { instance: InstanceId::new(rand::random()), created: clock.now() };
     let (store, identity) = RocksStore::open(&settings.data_dir, rocks_settings(settings), new)?;
     Ok((Arc::new(store), identity))
