@@ -14,6 +14,8 @@ pub enum Password {
     Literal(SecretString),
     Env(String),
     File(PathBuf),
+    /// PostgreSQL's password file, searched by host, port, database and role.
+    Passfile(PathBuf),
 }
 
 /// libpq's `sslmode`, without the opportunistic ones.

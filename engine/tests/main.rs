@@ -5,6 +5,8 @@ mod apply;
 mod cluster;
 mod eventually;
 mod harness;
+mod repair;
+mod session;
 mod settings;
 mod source;
 mod transport;

@@ -5,6 +5,7 @@ mod authentication;
 
 use std::time::Duration;
 
+use tokio::io::AsyncWriteExt;
 use tokio::time::timeout;
 use tokio_postgres::Client;
 use trellara_actors::capture::Message;
@@ -178,6 +179,20 @@ async fn check_4_a_host_that_accepts_and_never_answers_delays_nobody_else() {
     for task in waiting {
         assert!(matches!(task.await.unwrap(), Err(Error::TimedOut(_))));
     }
+}
+
+#[tokio::test]
+async fn a_port_that_speaks_something_else_is_told_from_postgresql() {
+    let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let port = listener.local_addr().unwrap().port();
+    tokio::spawn(async move {
+        let (mut socket, _) = listener.accept().await.unwrap();
+        socket.write_all(b"HTTP/1.1 400 Bad Request\r\n\r\n").await.unwrap();
+        // Held open: the answer alone has to be enough.
+        std::future::pending::<()>().await;
+    });
+    let refused = open(&Server { port, ..Cluster::shared().server("postgres") }).await.unwrap_err();
+    assert!(matches!(refused, Error::Protocol(_)), "{refused:?}");
 }
 
 #[tokio::test]

@@ -15,8 +15,6 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use ended::{Ended, damaged, found};
-use futures_util::FutureExt;
-use futures_util::future::{BoxFuture, Shared};
 use tokio::sync::watch;
 use trellara_storage::families::log::LoggedTransaction;
 use trellara_storage::records::{Outcome, QuarantineRecord, QuarantineState};
@@ -37,15 +35,17 @@ const RENEW: Duration = Duration::from_secs(10);
 /// A connection without work goes back to the pool after this long.
 const HOLD: Duration = Duration::from_secs(1);
 
-/// Runs until the flow may not go on, or `stop` resolves; then the group in hand is finished first.
+/// Runs until the flow may not go on, or `stop` turns true or loses its sender; then the group in hand is
+/// finished first.
+#[expect(clippy::manual_async_fn, reason = "Send is proven here, where the ports are still abstract")]
 pub fn run<T: TargetPort, L: FlowLog, C: Clock>(
     context: ApplyContext<T, L, C>,
-    stop: impl Future<Output = ()> + Send + 'static,
+    stop: watch::Receiver<bool>,
     report: impl Fn(ApplyReport) + Send,
 ) -> impl Future<Output = ApplyExit> + Send {
     async move {
         let link = context.link.clone();
-        let mut driver = Driver::new(context, stop.boxed().shared(), report);
+        let mut driver = Driver::new(context, stop, report);
         let exit = driver.drive().await;
         // Nobody writes keepalive positions for this flow now, so capture must not wait for them.
         link.target.send_modify(|view| view.answering = false);
@@ -69,7 +69,7 @@ struct Attached<S> {
 
 struct Driver<T, L, C, R> {
     context: ApplyContext<T, L, C>,
-    stop: Shared<BoxFuture<'static, ()>>,
+    stop: watch::Receiver<bool>,
     report: R,
     durable: watch::Receiver<Progress>,
     claiming: Claiming,
@@ -84,7 +84,7 @@ struct Driver<T, L, C, R> {
 }
 
 impl<T: TargetPort, L: FlowLog, C: Clock, R: Fn(ApplyReport) + Send> Driver<T, L, C, R> {
-    fn new(context: ApplyContext<T, L, C>, stop: Shared<BoxFuture<'static, ()>>, report: R) -> Self {
+    fn new(context: ApplyContext<T, L, C>, stop: watch::Receiver<bool>, report: R) -> Self {
         Self {
             durable: context.link.durable.subscribe(),
             claiming: Claiming::new(context.take_over),
@@ -125,7 +125,7 @@ impl<T: TargetPort, L: FlowLog, C: Clock, R: Fn(ApplyReport) + Send> Driver<T, L
 
     async fn serve(&mut self, mut at: Attached<T::Session>) -> Ended {
         loop {
-            if self.stop.clone().now_or_never().is_some() {
+            if *self.stop.borrow() || self.stop.has_changed().is_err() {
                 return Ended::Exit(ApplyExit::Stopped);
             }
             if let Err(ended) = self.turn(&mut at).await {
@@ -230,7 +230,7 @@ impl<T: TargetPort, L: FlowLog, C: Clock, R: Fn(ApplyReport) + Send> Driver<T, L
         let limit = if at.session.is_some() { HOLD } else { RENEW };
         let woken = tokio::select! {
             biased;
-            () = self.stop.clone() => Woken::Stop,
+            () = stopped(&mut self.stop) => Woken::Stop,
             _ = self.durable.changed() => Woken::Work,
             () = self.context.clock.sleep(limit.saturating_sub(unused)) => Woken::Time,
         };
@@ -243,7 +243,7 @@ impl<T: TargetPort, L: FlowLog, C: Clock, R: Fn(ApplyReport) + Send> Driver<T, L
     async fn sleep(&mut self, duration: Duration) -> Result<(), Ended> {
         tokio::select! {
             biased;
-            () = self.stop.clone() => Err(Ended::Exit(ApplyExit::Stopped)),
+            () = stopped(&mut self.stop) => Err(Ended::Exit(ApplyExit::Stopped)),
             () = self.context.clock.sleep(duration) => Ok(()),
         }
     }
@@ -251,6 +251,15 @@ impl<T: TargetPort, L: FlowLog, C: Clock, R: Fn(ApplyReport) + Send> Driver<T, L
     fn since(&self, moment: Duration) -> Duration {
         self.context.clock.elapsed().saturating_sub(moment)
     }
+}
+
+/// Resolves once the task is told to stop, or nobody is left to tell it.
+///
+/// # Cancel safety
+/// Dropping the future loses nothing.
+async fn stopped(stop: &mut watch::Receiver<bool>) {
+    // An error means that the sender is gone.
+    let _ = stop.wait_for(|stop| *stop).await;
 }
 
 /// What capture is told of the target.

@@ -3,6 +3,7 @@
 //! The one danger: a COMMIT whose answer was lost being repeated or believed (I4). Only the checkpoint row
 //! decides.
 
+mod check;
 mod context;
 mod driver;
 mod fence;
@@ -13,6 +14,7 @@ mod pause;
 mod read;
 mod report;
 
+pub use check::{Checked, check};
 pub use context::{ApplyContext, EngineIdentity};
 pub use driver::run;
 pub use fence::{LEASE, may_claim};

@@ -21,23 +21,25 @@ use crate::ports::{Clock, FlowLog, SourcePort};
 
 /// Runs one connection until it is told to stop or something ends it. `stop` is raised by `true`, or by the
 /// end of its sender; the connection is then closed in an orderly way.
-pub async fn run<S, L, C>(
+pub fn run<S, L, C>(
     context: CaptureContext<S, L, C>,
     mut stop: watch::Receiver<bool>,
     report: impl Fn(CaptureReport) + Send + Sync,
-) -> CaptureExit
+) -> impl Future<Output = CaptureExit> + Send
 where
     S: SourcePort,
     L: FlowLog,
     C: Clock,
 {
-    match connect(&context, &mut stop, &report).await {
-        Ok(mut streaming) => {
-            report(CaptureReport::Capturing);
-            let exit = streaming.run(&mut stop).await;
-            streaming.close(exit).await
+    async move {
+        match connect(&context, &mut stop, &report).await {
+            Ok(mut streaming) => {
+                report(CaptureReport::Capturing);
+                let exit = streaming.run(&mut stop).await;
+                streaming.close(exit).await
+            }
+            Err(exit) => exit,
         }
-        Err(exit) => exit,
     }
 }
 

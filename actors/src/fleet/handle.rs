@@ -45,6 +45,11 @@ impl FleetHandle {
         Ok(Self { orders: address.recipient(), permits: Arc::new(Semaphore::new(ORDERS)), view })
     }
 
+    /// False once the supervisor itself is gone: then nothing watches the flows, and the process must end.
+    pub fn is_alive(&self) -> bool {
+        self.orders.connected()
+    }
+
     /// What every flow shows, without asking anyone.
     pub fn view(&self) -> &FleetView {
         &self.view

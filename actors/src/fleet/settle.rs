@@ -1,5 +1,6 @@
 //! Records a transition of a flow that has no actor: parked, detached, removed, or paused while it waits
-//! for its next start. Only while no generation of the flow lives, so the part keeps its one writer.
+//! for its next start. Only while no generation of the flow lives, and behind its last write, so the part
+//! keeps its one writer.
 
 use trellara_storage::records::EventRecord;
 use trellara_storage::{Batch, FlowName, Timestamp};
@@ -21,6 +22,7 @@ pub(super) async fn settle<F: FlowFactory>(
     at: Timestamp,
 ) -> Result<State, OrderError> {
     let (id, log) = factory.log_of(flow).await?.ok_or(OrderError::UnknownFlow)?;
+    log.submit(Batch::new()).await?.await?;
     let stored = log.read(move |store| record::load(store, id)).await?;
     let step = machine::on(&stored.state, event)?;
     let before = reasons(&stored.state, false).swap_remove(0);

@@ -108,11 +108,17 @@ struct News<L: FlowLog, C: Clock> {
 }
 
 enum What<L: FlowLog, C: Clock> {
-    Opened(Result<Box<(OpenFlow<L>, StoredFlow)>, Error>),
+    Opened(Result<Box<Ready<L>>, FlowExit>),
     Placed(Addr<FlowActor<L, C>>),
     Exited(FlowExit),
-    Settled(Result<State, OrderError>),
+    Settled(Result<Box<State>, OrderError>),
     Removed(Result<Vec<RemovedPart>, Error>),
+}
+
+/// What a generation is placed with.
+struct Ready<L> {
+    open: OpenFlow<L>,
+    stored: StoredFlow,
 }
 
 enum Stage<L: FlowLog, C: Clock> {
@@ -133,7 +139,6 @@ enum Stage<L: FlowLog, C: Clock> {
 struct Running<L: FlowLog, C: Clock> {
     /// None until the actor really runs on its thread.
     address: Option<Addr<FlowActor<L, C>>>,
-    scope: TaskScope,
     asked: Option<Duration>,
     ending: Option<Duration>,
 }
@@ -170,6 +175,8 @@ struct Entry<L: FlowLog, C: Clock> {
     begin: Begin,
     deaths: Deaths,
     cell: Arc<FlowCell>,
+    /// Tasks of the newest generation that ran.
+    scope: TaskScope,
 }
 
 /// The actor. Its mailbox carries orders and news, never data.

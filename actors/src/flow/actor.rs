@@ -65,14 +65,16 @@ impl<L: FlowLog, C: Clock> FlowActor<L, C> {
 
     /// After every message: does what the core asks for, and sets the flow's one deadline.
     fn carry_on(&mut self, context: &mut Context<Self>) {
+        if self.hands.tools.scope.is_cut_off() {
+            // Given up on: the next generation may be there already.
+            return context.stop();
+        }
         self.hands.queue(self.core.take_actions());
         let now = moment(&self.clock);
         self.hands.tools.cell.beat(now.elapsed);
         if let Some(exit) = self.hands.work() {
-            self.wheel.set(&self.identity.name, None);
             self.guard.set(exit);
-            context.stop();
-            return;
+            return context.stop();
         }
         self.wheel.set(&self.identity.name, self.core.wake_at(now));
     }
@@ -84,10 +86,10 @@ impl<L: FlowLog, C: Clock> FlowActor<L, C> {
             self.core.not_persisted(&error);
         }
         self.core.look(self.hands.surroundings(), now);
-        let (reports, ended) = self.hands.from_capture();
+        let (reports, ended) = self.hands.capture_news();
         reports.into_iter().for_each(|report| self.core.capture_report(report, now));
         ended.into_iter().for_each(|exit| self.core.capture_ended(exit, now));
-        let (reports, ended) = self.hands.from_apply();
+        let (reports, ended) = self.hands.apply_news();
         reports.into_iter().for_each(|report| self.core.apply_report(report, now));
         ended.into_iter().for_each(|exit| self.core.apply_ended(exit, now));
         self.core.taken_in(now);

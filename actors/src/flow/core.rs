@@ -78,7 +78,9 @@ pub enum Action {
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Surroundings {
     pub durable: Progress,
-    pub log: LogBudget,
+    pub log_max_bytes: u64,
+    /// A reading that is new since the last look.
+    pub log_used: Option<u64>,
 }
 
 #[derive(Debug)]

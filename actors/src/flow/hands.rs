@@ -19,7 +19,7 @@ use super::state::Half;
 use crate::apply::{ApplyExit, ApplyReport};
 use crate::capture::{CaptureExit, CaptureReport};
 use crate::fleet::FlowCell;
-use crate::ports::{FlowLog, FlowTasks, LogBudget, TaskContext};
+use crate::ports::{FlowLog, FlowTasks, TaskContext};
 use crate::runtime::{DataRuntime, Doorbell, FlowExit, Report, Task, TaskExit, TaskScope};
 
 impl Report for CaptureReport {
@@ -62,20 +62,11 @@ pub(super) struct Hands<L> {
     jobs: VecDeque<Job>,
     written: Option<Outcome<Result<(), Error>>>,
     measured: Option<Outcome<Result<u64, Error>>>,
-    log_used: u64,
 }
 
 impl<L: FlowLog> Hands<L> {
     pub(super) fn new(tools: Tools<L>) -> Self {
-        Self {
-            tools,
-            capture: None,
-            apply: None,
-            jobs: VecDeque::new(),
-            written: None,
-            measured: None,
-            log_used: 0,
-        }
+        Self { tools, capture: None, apply: None, jobs: VecDeque::new(), written: None, measured: None }
     }
 
     pub(super) fn queue(&mut self, actions: Vec<Action>) {
@@ -145,7 +136,7 @@ impl<L: FlowLog> Hands<L> {
     ) -> Outcome<T> {
         let outcome = Arc::new(Mutex::new(None));
         let (left, bell) = (Arc::clone(&outcome), Arc::clone(&self.tools.bell));
-        self.tools.data.run(async move {
+        self.tools.data.run_in(&self.tools.scope, async move {
             let done = work.await;
             *left.lock().unwrap_or_else(PoisonError::into_inner) = Some(done);
             bell.ring();
@@ -170,20 +161,25 @@ impl<L: FlowLog> Hands<L> {
     }
 
     pub(super) fn surroundings(&mut self) -> Surroundings {
-        if let Some(result) = self.measured.as_ref().and_then(take) {
+        let read = self.measured.as_ref().and_then(take);
+        if read.is_some() {
             self.measured = None;
-            // A failed reading is repeated by the next measure; capture decides by its own.
-            self.log_used = result.unwrap_or(self.log_used);
         }
-        let log = LogBudget { used: self.log_used, max: self.tools.tasks.log_max_bytes() };
-        Surroundings { durable: *self.tools.link.durable.borrow(), log }
+        // A statement of its own: the guard would be held for the whole of the next, and capture wait on it.
+        let durable = *self.tools.link.durable.borrow();
+        Surroundings {
+            durable,
+            log_max_bytes: self.tools.tasks.log_max_bytes(),
+            // A failed reading is repeated by the next measure; capture decides by its own.
+            log_used: read.and_then(Result::ok),
+        }
     }
 
-    pub(super) fn from_capture(&mut self) -> (Vec<CaptureReport>, Option<TaskExit<CaptureExit>>) {
+    pub(super) fn capture_news(&mut self) -> (Vec<CaptureReport>, Option<TaskExit<CaptureExit>>) {
         look(&mut self.capture)
     }
 
-    pub(super) fn from_apply(&mut self) -> (Vec<ApplyReport>, Option<TaskExit<ApplyExit>>) {
+    pub(super) fn apply_news(&mut self) -> (Vec<ApplyReport>, Option<TaskExit<ApplyExit>>) {
         look(&mut self.apply)
     }
 }

@@ -66,6 +66,9 @@ impl<L> std::fmt::Debug for OpenFlow<L> {
     }
 }
 
+/// A flow's number and its log handle.
+pub type NumberedLog<L> = (FlowId, L);
+
 /// What `flow remove` was asked to do.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct RemoveOptions {
@@ -102,7 +105,7 @@ pub trait FlowFactory: Send + Sync + 'static {
     fn open(&self, flow: &FlowName) -> BoxFuture<'static, Result<OpenFlow<Self::Log>, Error>>;
 
     /// The number and log handle of a flow that may have left the configuration.
-    fn log_of(&self, flow: &FlowName) -> BoxFuture<'static, Result<Option<(FlowId, Self::Log)>, Error>>;
+    fn log_of(&self, flow: &FlowName) -> BoxFuture<'static, Result<Option<NumberedLog<Self::Log>>, Error>>;
 
     /// Drops slot, checkpoint, outcomes and log, one step per side; keeps evidence and audit. May be
     /// repeated: what is gone already counts as dropped. The flow does not run.

@@ -4,6 +4,7 @@
 //! generation whose actor does not answer can be cut off from outside through its `TaskScope`.
 
 use std::future::Future;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use tokio::runtime::Handle;
@@ -41,9 +42,16 @@ pub struct Task<R, E> {
     abort: AbortHandle,
 }
 
-/// Every task of one generation.
+/// Every task of one generation. Once it is cut off, nothing of the generation may act any more.
 #[derive(Clone, Debug, Default)]
-pub struct TaskScope(Arc<Mutex<Vec<AbortHandle>>>);
+pub struct TaskScope(Arc<Scope>);
+
+#[derive(Debug, Default)]
+struct Scope {
+    tasks: Mutex<Vec<AbortHandle>>,
+    live: watch::Sender<usize>,
+    cut_off: AtomicBool,
+}
 
 impl DataRuntime {
     pub fn new(handle: Handle) -> Self {
@@ -58,6 +66,17 @@ impl DataRuntime {
             work.await;
         };
         self.handle.spawn(counted).abort_handle()
+    }
+
+    /// As `run`, for one generation: counted in its scope and cut off with it.
+    pub fn run_in(&self, scope: &TaskScope, work: impl Future<Output = ()> + Send + 'static) -> AbortHandle {
+        let count = Counted::new(scope.0.live.clone());
+        let task = self.run(async move {
+            let _count = count;
+            work.await;
+        });
+        scope.add(task.clone());
+        task
     }
 
     /// For a thread outside every runtime.
@@ -98,11 +117,10 @@ impl DataRuntime {
                 bell.ring();
             }
         });
-        let abort = self.run(async move {
+        let abort = self.run_in(scope, async move {
             let ended = future.await;
             guard.set(TaskExit::Ended(ended));
         });
-        scope.add(abort.clone());
         Task { reports, exit, stop, abort }
     }
 }
@@ -152,16 +170,28 @@ impl StopSignal {
 }
 
 impl TaskScope {
-    fn add(&self, task: AbortHandle) {
-        let mut tasks = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        tasks.retain(|task| !task.is_finished());
-        tasks.push(task);
-    }
-
-    pub fn abort_all(&self) {
-        for task in self.0.lock().unwrap_or_else(PoisonError::into_inner).drain(..) {
+    /// Aborts every task; what the generation's actor still does when it comes to itself is nothing.
+    pub fn cut_off(&self) {
+        self.0.cut_off.store(true, Ordering::Release);
+        for task in self.0.tasks.lock().unwrap_or_else(PoisonError::into_inner).drain(..) {
             task.abort();
         }
+    }
+
+    pub fn is_cut_off(&self) -> bool {
+        self.0.cut_off.load(Ordering::Acquire)
+    }
+
+    /// Resolves when no task of the generation is left; an aborted one may still be in its last step.
+    pub async fn idle(&self) {
+        // The sender lives in `self`, so the wait cannot fail.
+        let _ = self.0.live.subscribe().wait_for(|live| *live == 0).await;
+    }
+
+    fn add(&self, task: AbortHandle) {
+        let mut tasks = self.0.tasks.lock().unwrap_or_else(PoisonError::into_inner);
+        tasks.retain(|task| !task.is_finished());
+        tasks.push(task);
     }
 }
 

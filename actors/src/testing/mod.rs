@@ -1,3 +1,4 @@
 //! Doubles of the ports, for tests and the simulation.
 
 pub mod scripted_target;
+pub mod simulation;

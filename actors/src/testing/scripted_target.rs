@@ -39,12 +39,18 @@ pub struct Content {
     pub faults: VecDeque<Option<Fault>>,
     pub refusals: VecDeque<Failure>,
     pub attempts: usize,
+    /// Plants a target without row locks: a late COMMIT lands whatever happened since. Shows that an oracle
+    /// notices.
+    pub unlocked: bool,
     late: Option<(Token, Group)>,
 }
 
 impl Content {
     /// Whoever waits for the row lock meets what a frozen backend did first.
     fn land_late(&mut self) {
+        if self.unlocked {
+            return;
+        }
         if let Some((token, group)) = self.late.take() {
             self.commit(token, &group);
         }
@@ -128,6 +134,9 @@ impl Content {
             (Applying::SetBased | Applying::ChangeByChange, Some(Fault::Fails(_)) | None) => {}
         }
         self.commit(token, group);
+        if let Some((_, late)) = self.late.take() {
+            self.effects.extend(late.members.iter().map(|member| member.transaction.id().commit_lsn));
+        }
         ApplyOutcome::Applied
     }
 }

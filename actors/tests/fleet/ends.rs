@@ -49,11 +49,30 @@ fn a_thread_that_stops_is_reported_once_per_flow_and_they_go_on_elsewhere() {
 
 #[test]
 fn a_flow_that_lives_and_does_nothing_is_dropped_and_started_again() {
-    let stall = StallPolicy { progress: Duration::from_millis(300), ..StallPolicy::default() };
+    let stall = StallPolicy { progress: Duration::from_secs(2), ..StallPolicy::default() };
     let world = World::all(FleetSettings { stall, ..settings() }, &[Script::Stuck, Script::Healthy]);
     world.wait(|| (world.status(0).deaths >= 2).then_some(()));
     assert!(world.synthetic.opened(&flow(0)) >= 2);
     let sibling = world.wait_phase(1, Phase::Streaming);
     assert_eq!(sibling.deaths, 0);
+    world.end_orderly();
+}
+
+#[test]
+fn a_flow_that_does_not_answer_is_cut_off_and_its_late_awakening_changes_nothing() {
+    let stall = StallPolicy {
+        ask: Duration::from_millis(500),
+        answer: Duration::from_secs(3),
+        ..StallPolicy::default()
+    };
+    let world = World::all(FleetSettings { stall, ..settings() }, &[Script::MuteOnce, Script::Healthy]);
+    world.wait(|| (world.status(0).deaths == 1).then_some(()));
+    let second = world.wait_phase(0, Phase::Streaming);
+    assert_eq!(world.status(1).deaths, 0, "its neighbour lives on another thread");
+    world.synthetic.gate().open();
+    let applied = second.counters.applied_transactions;
+    world.wait(|| (world.status(0).counters.applied_transactions > applied + 20).then_some(()));
+    assert_eq!(world.status(0).generation, second.generation);
+    assert_eq!((world.status(0).deaths, world.synthetic.opened(&flow(0))), (1, 2));
     world.end_orderly();
 }

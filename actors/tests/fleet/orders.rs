@@ -98,3 +98,22 @@ fn a_quarantine_shows_again_after_a_restart_before_the_target_was_reached() {
     assert_eq!(world.status(0).phase(), Phase::Quarantined);
     world.end_orderly();
 }
+
+#[test]
+fn a_pause_reaches_a_flow_that_was_parked_and_hides_nothing() {
+    let world = World::all(settings(), &[Script::TaskPanics]);
+    world.wait_phase(0, Phase::Failed);
+    // Busy while the parking itself is being recorded.
+    let paused = || world.block_on(world.handle.pause(flow(0), pause(PauseScope::All))).ok();
+    world.wait(paused);
+    let status = world.status(0);
+    assert_eq!(status.phase(), Phase::Failed);
+    assert!(status.holds(Phase::Paused));
+    world.block_on(world.handle.restart(flow(0), false)).unwrap();
+    world.wait_phase(0, Phase::Paused);
+    assert!(!world.status(0).holds(Phase::Failed));
+    let opened = world.synthetic.opened(&flow(0));
+    world.block_on(world.handle.resume(flow(0))).unwrap();
+    world.wait(|| (world.synthetic.opened(&flow(0)) > opened).then_some(()));
+    world.end_orderly();
+}

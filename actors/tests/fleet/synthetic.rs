@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Condvar, Mutex};
 use std::time::Duration;
 
 use futures_util::FutureExt;
@@ -11,8 +11,8 @@ use trellara_actors::apply::{ApplyExit, ApplyProgress, ApplyReport};
 use trellara_actors::capture::{CaptureExit, CaptureProgress, CaptureReport};
 use trellara_actors::flow::state::Parked;
 use trellara_actors::ports::{
-    CheckOutcome, Checkpoint, FlowFactory, FlowTasks, OpenFlow, RemoveOptions, RemovedPart, RemovedState,
-    TaskContext, Token,
+    CheckOutcome, Checkpoint, FlowFactory, FlowTasks, NumberedLog, OpenFlow, RemoveOptions, RemovedPart,
+    RemovedState, TaskContext, Token,
 };
 use trellara_storage::families::quarantine;
 use trellara_storage::log::{FlowLogHandle, LogHandle};
@@ -39,6 +39,8 @@ pub(super) enum Script {
     Stuck,
     /// Its tasks do not end when they are told to.
     Deaf,
+    /// The actor's handler does not return, once, until the gate opens.
+    MuteOnce,
     /// Apply stands before a transaction until a decision lets it pass.
     Poisoned,
 }
@@ -47,6 +49,22 @@ pub(super) struct Synthetic {
     log: LogHandle,
     flows: Mutex<BTreeMap<FlowName, Arc<Flow>>>,
     numbers: AtomicU64,
+    gate: Arc<Gate>,
+}
+
+/// Closed until it is opened.
+#[derive(Default)]
+pub(super) struct Gate(Mutex<bool>, Condvar);
+
+impl Gate {
+    pub(super) fn open(&self) {
+        *self.0.lock().unwrap() = true;
+        self.1.notify_all();
+    }
+
+    fn pass(&self) {
+        drop(self.1.wait_while(self.0.lock().unwrap(), |open| !*open).unwrap());
+    }
 }
 
 /// One scripted source and target, which outlive the generations of the flow.
@@ -61,7 +79,7 @@ pub(super) struct Flow {
 
 impl Synthetic {
     pub(super) fn new(log: LogHandle) -> Self {
-        Self { log, flows: Mutex::default(), numbers: AtomicU64::new(1) }
+        Self { log, flows: Mutex::default(), numbers: AtomicU64::new(1), gate: Arc::default() }
     }
 
     pub(super) fn script(&self, flow: &FlowName, script: Script) {
@@ -75,6 +93,10 @@ impl Synthetic {
             applied: AtomicU64::new(10),
         };
         self.flows.lock().unwrap().insert(flow.clone(), Arc::new(scripted));
+    }
+
+    pub(super) fn gate(&self) -> &Gate {
+        &self.gate
     }
 
     pub(super) fn log_of(&self, flow: &FlowName) -> FlowLogHandle {
@@ -102,11 +124,14 @@ impl FlowFactory for Synthetic {
         let flow = self.flow(name);
         flow.opened.fetch_add(1, Ordering::Relaxed);
         let (id, log) = (flow.id, self.log.for_flow(flow.id));
-        let tasks = Box::new(ScriptedTasks { flow, log: log.clone() });
+        let tasks = Box::new(ScriptedTasks { flow, log: log.clone(), gate: Arc::clone(&self.gate) });
         async move { Ok(OpenFlow { id, log, tasks: tasks as Box<dyn FlowTasks> }) }.boxed()
     }
 
-    fn log_of(&self, name: &FlowName) -> BoxFuture<'static, Result<Option<(FlowId, FlowLogHandle)>, Error>> {
+    fn log_of(
+        &self,
+        name: &FlowName,
+    ) -> BoxFuture<'static, Result<Option<NumberedLog<FlowLogHandle>>, Error>> {
         let flow = self.flow(name);
         let log = self.log.for_flow(flow.id);
         async move { Ok(Some((flow.id, log))) }.boxed()
@@ -125,6 +150,7 @@ impl FlowFactory for Synthetic {
 struct ScriptedTasks {
     flow: Arc<Flow>,
     log: FlowLogHandle,
+    gate: Arc<Gate>,
 }
 
 impl FlowTasks for ScriptedTasks {
@@ -141,10 +167,14 @@ impl FlowTasks for ScriptedTasks {
     }
 
     fn log_max_bytes(&self) -> u64 {
-        let springs = self.flow.script == Script::HandlerPanicsOnce
+        let scripted = matches!(self.flow.script, Script::HandlerPanicsOnce | Script::MuteOnce);
+        let springs = scripted
             && self.flow.applied.load(Ordering::Relaxed) > 12
             && self.flow.sprung.fetch_add(1, Ordering::Relaxed) == 0;
-        assert!(!springs, "the handler panics as scripted");
+        if springs && self.flow.script == Script::MuteOnce {
+            self.gate.pass();
+        }
+        assert!(!springs || self.flow.script == Script::MuteOnce, "the handler panics as scripted");
         1 << 20
     }
 }

@@ -38,7 +38,7 @@ impl Act {
     /// None when nothing was chosen.
     pub fn selector(&self) -> Option<Selector> {
         let selector = Selector { all: self.all, ..self.select.selector() };
-        (self.all != !selector.is_empty()).then_some(selector)
+        (self.all == selector.is_empty()).then_some(selector)
     }
 }
 

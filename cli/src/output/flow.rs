@@ -101,7 +101,7 @@ fn facts(detail: &FlowDetail) -> Vec<(&'static str, String)> {
     });
     vec![
         ("paused", paused.unwrap_or_default()),
-        ("machines", format!("capture {}, apply {}", detail.capture, detail.apply)),
+        ("held by", detail.holder.clone().unwrap_or_default()),
         ("captured", human::known(&positions.captured_lsn, Clone::clone)),
         ("durable", human::known(&positions.durable_lsn, Clone::clone)),
         ("applied", human::known(&positions.applied_lsn, Clone::clone)),
@@ -115,7 +115,7 @@ fn facts(detail: &FlowDetail) -> Vec<(&'static str, String)> {
             human::known(&detail.log, |log| {
                 let percent = log.bytes.saturating_mul(100) / log.max_bytes.max(1);
                 let (used, max) = (human::bytes(log.bytes), human::bytes(log.max_bytes));
-                format!("{used} of {max} ({percent} %), {} transactions", log.transactions)
+                format!("{used} of {max} ({percent} %)")
             }),
         ),
         ("history", beginning),
@@ -147,8 +147,7 @@ pub(crate) fn removal(out: Out<'_>, removal: &Removal) -> io::Result<()> {
             RemovalState::Kept => "kept",
             RemovalState::Left => "LEFT",
         };
-        let host = step.host.as_ref().map_or_else(String::new, |host| format!(" at {host}"));
-        writeln!(out, "  {state:9} {}{host}", step.what)?;
+        writeln!(out, "  {state:9} {}", step.what)?;
         if let Some(why) = &step.why {
             writeln!(out, "  {:9} {why}", "")?;
         }

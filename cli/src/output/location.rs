@@ -15,15 +15,15 @@ pub(crate) fn write(out: Out<'_>, found: &Location) -> io::Result<()> {
         &[
             ("flow", format!("{}, incarnation {}", found.flow, found.incarnation)),
             ("outcome", text(&found.outcome)),
-            ("evidence", text(&found.quarantine)),
             ("xid", found.xid.map(|xid| xid.to_string()).unwrap_or_default()),
+            ("end", text(&found.end_lsn)),
             ("committed", found.commit_time.map(|time| time.to_string()).unwrap_or_default()),
-            ("digest", text(&found.digest)),
-            ("before", text(&found.before_lsn)),
-            ("after", text(&found.after_lsn)),
-            ("start", found.start_lsn.clone()),
+            ("next", text(&found.after_lsn)),
+            ("start", human::known(&found.start_lsn, Clone::clone)),
             ("durable", found.durable_lsn.clone()),
             ("applied", human::known(&found.applied_lsn, Clone::clone)),
+            ("log from", text(&found.first_lsn)),
+            ("log to", text(&found.last_lsn)),
         ],
     )
 }

@@ -73,8 +73,13 @@ impl Printer {
             Failure::Usage(text) => Problem::new(RequestCode::RequestInvalid, text),
             Failure::Local(error) => return self.note(&format!("error: {error:#}")),
         };
+        self.problem(&problem);
+    }
+
+    /// A refusal beside the data.
+    pub(crate) fn problem(&self, problem: &Problem) {
         match self.format {
-            Format::Json => self.note(&serde_json::to_string(&problem).unwrap_or_default()),
+            Format::Json => self.note(&serde_json::to_string(problem).unwrap_or_default()),
             Format::Text => {
                 self.note(&format!("error: {problem}"));
                 if let Some(hint) = &problem.hint {

@@ -154,6 +154,9 @@ pub struct Condition {
     pub phase: Phase,
     pub since: Time,
     pub cause: String,
+    /// `source` or `target`, where it is about one of them.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub side: Option<String>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub class: Option<String>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -219,7 +222,6 @@ pub struct Positions {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct LogUse {
     pub bytes: u64,
-    pub transactions: u64,
     pub max_bytes: u64,
 }
 
@@ -231,11 +233,13 @@ pub struct FlowDetail {
     #[serde(flatten)]
     pub line: FlowLine,
     pub conditions: Vec<Condition>,
-    /// State of the capture and apply machines, as they name it.
-    pub capture: String,
-    pub apply: String,
+    /// How often the flow was started since the engine was.
+    pub generation: u64,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub paused: Option<Pause>,
+    /// Who applies a fenced flow.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub holder: Option<String>,
     pub source: Known<Side>,
     pub target: Known<Side>,
     pub slot: Known<String>,
@@ -331,10 +335,9 @@ pub enum RemovalState {
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct RemovalStep {
+    /// With the host: `replication slot trellara_store_0001_retail_sales at store1`.
     pub what: String,
     pub state: RemovalState,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub host: Option<String>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub sql: Option<String>,
     #[serde(default, skip_serializing_if = "Option::is_none")]

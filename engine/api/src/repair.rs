@@ -67,7 +67,8 @@ pub enum StepKind {
     Sql,
 }
 
-/// One step. Steps of one way are done in order; a step that begins another way says so in `title`.
+/// One step. Steps are done in order, up to the first whose title begins with "or": that one begins another
+/// way out, instead of the steps before it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Step {
     pub kind: StepKind,

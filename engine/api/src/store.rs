@@ -11,6 +11,5 @@ pub struct BackupRequest {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Backup {
     pub directory: String,
-    pub files: u64,
     pub bytes: u64,
 }

@@ -7,16 +7,18 @@ use crate::{Known, Time};
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum LogPlace {
-    /// A transaction with this commit LSN is in the log.
+    /// A transaction with this commit LSN is in the log, whole.
     InLog,
+    /// It is there, but does not carry what was written.
+    Damaged,
     /// It was received and is pruned since.
     Pruned,
     /// At or beyond the durable position.
     NotReceived,
-    /// Covered by what was received, but no transaction has this commit LSN.
+    /// No transaction has this commit LSN; `after_lsn` is the next one.
     NoTransaction,
-    /// Below the position at which this incarnation began.
-    BeforeStart,
+    #[serde(other)]
+    Unknown,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -33,27 +35,28 @@ pub struct Location {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub xid: Option<u32>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub digest: Option<String>,
+    pub end_lsn: Option<String>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub commit_time: Option<Time>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub quarantine: Option<String>,
-    pub start_lsn: String,
+    pub start_lsn: Known<String>,
     pub durable_lsn: String,
     pub applied_lsn: Known<String>,
-    /// Nearest transactions in the log on both sides, where there is none at the LSN.
+    /// First and last transaction that the log holds.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub before_lsn: Option<String>,
+    pub first_lsn: Option<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub last_lsn: Option<String>,
+    /// The next transaction, where there is none at the LSN.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub after_lsn: Option<String>,
 }
 
 impl Location {
-    /// A received transaction that the target holds, or that is on its way there.
+    /// A received transaction that can be trusted to be at the target or on its way there.
     pub fn is_accounted_for(&self) -> bool {
         match self.place {
             LogPlace::InLog | LogPlace::Pruned => true,
-            LogPlace::NotReceived | LogPlace::NoTransaction | LogPlace::BeforeStart => false,
+            LogPlace::Damaged | LogPlace::NotReceived | LogPlace::NoTransaction | LogPlace::Unknown => false,
         }
     }
 }

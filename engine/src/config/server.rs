@@ -54,7 +54,8 @@ fn address(section: &Section<'_>, url: &Text, flow: &FlowName) -> Option<Address
         return refuse("is not a valid PostgreSQL URL", &form);
     };
     if parsed.get_password().is_some() {
-        let instead = "take it out, and write password: { env: NAME } or { file: PATH } beside url";
+        let instead =
+            "take it out, and write password: { env: NAME }, { file: PATH } or { passfile: PATH } beside url";
         return refuse("holds a password", instead);
     }
     let [host] = parsed.get_hosts() else {
@@ -120,19 +121,21 @@ fn password(section: &mut Section<'_>, flow: &FlowName, base: &Path) -> Password
     let origin = item.origin.clone();
     let findings = section.findings();
     if !matches!(item.node, Node::Table(_)) {
-        let instead = "write password: { env: NAME } or { file: PATH }".to_owned();
+        let instead = "write password: { env: NAME }, { file: PATH } or { passfile: PATH }".to_owned();
         findings.add(&origin, "is written out", Some(instead));
         return Password::None;
     }
     let mut secret = Section::new(item, findings);
     let variable = secret.text("env");
     let file = path(&mut secret, "file", flow, base).map(|(file, _)| file);
+    let passfile = path(&mut secret, "passfile", flow, base).map(|(file, _)| file);
     secret.finish();
-    match (variable, file) {
-        (Some(variable), None) => Password::Env(ident::expand(&variable, flow, findings)),
-        (None, Some(file)) => Password::File(file),
-        (Some(_), Some(_)) | (None, None) => {
-            findings.add(&origin, "wants exactly one of env and file", None);
+    match (variable, file, passfile) {
+        (Some(variable), None, None) => Password::Env(ident::expand(&variable, flow, findings)),
+        (None, Some(file), None) => Password::File(file),
+        (None, None, Some(file)) => Password::Passfile(file),
+        (_, _, _) => {
+            findings.add(&origin, "wants exactly one of env, file and passfile", None);
             Password::None
         }
     }

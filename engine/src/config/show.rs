@@ -153,6 +153,9 @@ fn write_server(out: &mut String, server: &Server) -> fmt::Result {
         Password::File(path) => {
             writeln!(out, "      password: {{ file: {} }}", quoted(&path.display().to_string()))?;
         }
+        Password::Passfile(path) => {
+            writeln!(out, "      password: {{ passfile: {} }}", quoted(&path.display().to_string()))?;
+        }
     }
     writeln!(out, "      connect_timeout: {}", show_duration(server.connect_timeout))
 }

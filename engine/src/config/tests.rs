@@ -39,7 +39,7 @@ defaults:
 flows:
   - source: { id: store-0001, url: postgresql://trellara@store1/pos }
     labels: { region: west }
-  - source: { id: "0002", url: postgresql://trellara@store2:6432/pos, tls: require }
+  - source: { id: "0002", url: postgresql://trellara@store2:6432/pos, tls: require, password: { passfile: /run/passfile } }
     target: { schema: ~ }
     log: { max_bytes: 1GiB }
 "#;

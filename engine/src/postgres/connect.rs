@@ -23,7 +23,7 @@ pub async fn connect(server: &Server, session: &Session) -> Result<Client, Error
 }
 
 async fn open(server: &Server, session: &Session) -> Result<Client, Error> {
-    let password = read_password(&server.password).await?;
+    let password = read_password(server).await?;
     let socket = dial(server).await?;
     let mut config = Config::new();
     config

@@ -43,6 +43,8 @@ pub struct ServerError {
     pub detail: Option<String>,
     pub hint: Option<String>,
     pub context: Option<String>,
+    /// Where the server raised it; classification tells access checks by it.
+    pub source_file: Option<String>,
 }
 
 impl Error {
@@ -86,6 +88,7 @@ impl Error {
             detail: error.detail,
             hint: error.hint,
             context: error.context,
+            source_file: error.source_file,
             ..ErrorFacts::default()
         }
     }

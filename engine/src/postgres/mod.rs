@@ -6,6 +6,7 @@ mod dial;
 mod error;
 pub mod failure;
 pub mod ident;
+mod passfile;
 pub mod pool;
 pub mod replication;
 mod session;

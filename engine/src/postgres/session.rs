@@ -7,7 +7,8 @@ use std::time::Duration;
 use secrecy::SecretString;
 
 use super::error::Error;
-use crate::settings::Password;
+use super::passfile;
+use crate::settings::{Password, Server};
 
 /// Session parameters that all supported versions know; given at start-up, so that they cost no round trip.
 const PINNED: &[(&str, &str)] = &[
@@ -69,8 +70,8 @@ pub(super) fn version_number(text: &str) -> Option<u32> {
 }
 
 /// Read at every connect, so that rotation needs no restart.
-pub(super) async fn read_password(password: &Password) -> Result<Option<SecretString>, Error> {
-    match password {
+pub(super) async fn read_password(server: &Server) -> Result<Option<SecretString>, Error> {
+    match &server.password {
         Password::None => Ok(None),
         Password::Literal(secret) => Ok(Some(secret.clone())),
         Password::Env(name) => std::env::var(name)
@@ -80,6 +81,7 @@ pub(super) async fn read_password(password: &Password) -> Result<Option<SecretSt
             let text = tokio::fs::read_to_string(path).await.map_err(Error::Password)?;
             Ok(Some(text.trim_end_matches(['\r', '\n']).to_owned().into()))
         }
+        Password::Passfile(path) => passfile::read(path, server).await.map_err(Error::Password),
     }
 }
 

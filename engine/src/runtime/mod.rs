@@ -1,1 +1,5 @@
-//! Composition root: start, signals, staged shutdown.
+//! Composition root: start, serve, staged shutdown. The only place that knows every part.
+
+mod clock;
+
+pub use clock::SystemClock;

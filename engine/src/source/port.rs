@@ -1,5 +1,8 @@
 //! One flow's source behind the port.
 
+use std::time::Duration;
+
+use tokio::sync::Semaphore;
 use trellara_actors::failure::{Code, ErrorFacts, ErrorKind, Failure, Missing, Place, classify};
 use trellara_actors::ports::{SlotOrigin, SourceFacts, SourcePort};
 use trellara_storage::FlowName;
@@ -12,6 +15,13 @@ use super::{creation, inspect, preflight, slot};
 use crate::postgres::replication::{Connection, StartOptions};
 use crate::postgres::{Error, Session};
 use crate::settings::{FlowSettings, SourceSettings};
+
+const OBJECT_IN_USE: &str = "55006";
+const LOCK_NOT_AVAILABLE: &str = "55P03";
+
+/// Connections to sources that may be opening at a time, over all flows: after an outage thousands come back
+/// at once. Each holds its turn for its `connect_timeout` at most.
+static CONNECTING: Semaphore = Semaphore::const_new(64);
 
 /// How a flow reaches its source.
 #[derive(Clone, Debug)]
@@ -66,7 +76,8 @@ impl Source {
         Ok(connection)
     }
 
-    async fn connect(&self, lock_timeout: std::time::Duration) -> Result<Connection, Error> {
+    async fn connect(&self, lock_timeout: Duration) -> Result<Connection, Error> {
+        let _turn = CONNECTING.acquire().await;
         let session = Session { application_name: self.application_name.clone(), lock_timeout };
         Connection::open(&self.settings.server, &session, self.settings.wal_sender_timeout).await
     }
@@ -146,9 +157,6 @@ impl SourcePort for Source {
         }
     }
 }
-
-const OBJECT_IN_USE: &str = "55006";
-const LOCK_NOT_AVAILABLE: &str = "55P03";
 
 /// What every walsender of this engine is named like.
 fn application_prefix(instance: &str) -> String {

@@ -1,12 +1,12 @@
 //! Publications: which there are, what they publish as one digest, and making the flow's own.
 
-use trellara_actors::failure::{Class, Code, Place, classify};
+use trellara_actors::failure::{Class, Code, Failure, Place, classify};
 use trellara_actors::ports::PublicationFacts;
 
 use super::finding::Finding;
 use crate::postgres::Error;
 use crate::postgres::ident::{Qualified, identifier, literal};
-use crate::postgres::replication::Connection;
+use crate::postgres::replication::{Connection, Row};
 use crate::settings::{SourceSettings, TableName};
 
 /// The first version whose publications tell about generated columns.
@@ -18,7 +18,7 @@ pub(super) async fn facts(
     names: &[String],
 ) -> Result<Vec<PublicationFacts>, Error> {
     let rows = connection.command(&facts_sql(connection.server_version(), names)).await?;
-    let facts = |row: &crate::postgres::replication::Row| {
+    let facts = |row: &Row| {
         Ok(PublicationFacts {
             name: row.text(0)?.to_owned(),
             oid: row.parse(1)?,
@@ -60,7 +60,7 @@ pub(super) async fn ensure(
     connection: &mut Connection,
     settings: &SourceSettings,
     found: &[PublicationFacts],
-) -> Result<bool, trellara_actors::failure::Failure> {
+) -> Result<bool, Failure> {
     let [name] = settings.publications.as_slice() else { return Ok(false) };
     if !settings.create_publication || !found.is_empty() {
         return Ok(false);

@@ -6,8 +6,12 @@ use trellara_actors::failure::Code;
 use super::finding::Finding;
 use crate::postgres::Error;
 use crate::postgres::ident::literal;
-use crate::postgres::replication::Connection;
+use crate::postgres::replication::{Connection, Row};
 use crate::settings::SourceSettings;
+
+/// The oldest version that this engine reads from, and the oldest whose standbys decode.
+const OLDEST: u32 = 150_000;
+const OLDEST_STANDBY: u32 = 160_000;
 
 /// Everything that stands against a start, in the order in which it should be put right.
 pub(super) async fn findings(
@@ -15,11 +19,20 @@ pub(super) async fn findings(
     settings: &SourceSettings,
     instance: &str,
 ) -> Result<Vec<Finding>, Error> {
+    if connection.server_version() < OLDEST {
+        let what = format!("version {} of PostgreSQL is too old, 15 is needed", connection.server_version());
+        return Ok(vec![Finding::blocking(Code::SourceUnsupported, what, Vec::new())]);
+    }
     let mut findings = Vec::new();
-    let sql = "SELECT current_setting('wal_level'), current_setting('synchronous_standby_names')";
+    let sql = "SELECT current_setting('wal_level'), current_setting('synchronous_standby_names'), \
+               pg_is_in_recovery()";
     let rows = connection.command(sql).await?;
     let row = rows.first().ok_or(Error::Protocol("settings"))?;
-    let (wal_level, standbys) = (row.text(0)?, row.text(1)?);
+    let (wal_level, standbys, standby) = (row.text(0)?, row.text(1)?, row.text(2)? == "t");
+    if standby && connection.server_version() < OLDEST_STANDBY {
+        let what = "the source is a standby, which can be read from since version 16 only";
+        findings.push(Finding::blocking(Code::SourceUnsupported, what, Vec::new()));
+    }
     if wal_level != "logical" {
         let what = format!("wal_level is \"{wal_level}\"; a logical slot needs \"logical\" and a restart");
         let remedy = vec!["ALTER SYSTEM SET wal_level = 'logical';".to_owned()];
@@ -58,7 +71,7 @@ async fn row_security(connection: &mut Connection, settings: &SourceSettings) ->
         publications.join(", ")
     );
     let rows = connection.command(&sql).await?;
-    let finding = |row: &crate::postgres::replication::Row| {
+    let finding = |row: &Row| {
         let what = format!("row security hides rows of {} from this role", row.text(0)?);
         let remedy = vec![format!("ALTER ROLE {} BYPASSRLS;", row.text(1)?)];
         Ok(Finding::blocking(Code::RowSecurity, what, remedy))

@@ -21,6 +21,9 @@ pub struct FlowParts {
     pub floor: Option<Floor>,
 }
 
+/// The parts of one flow among many: its damage is its own.
+pub type PartsRead = Result<FlowParts, Error>;
+
 impl FlowParts {
     /// What the flow's log takes of its budget now.
     pub fn used(&self) -> LoggedBytes {
@@ -85,7 +88,7 @@ pub fn ids(store: &dyn Store) -> Result<Vec<FlowId>, Error> {
 ///
 /// # Errors
 /// `ReadFailed`, `Corruption` of a key.
-pub fn all(store: &dyn Store) -> Result<Vec<(FlowId, Result<FlowParts, Error>)>, Error> {
+pub fn all(store: &dyn Store) -> Result<Vec<(FlowId, PartsRead)>, Error> {
     let flows = ids(store)?.into_iter().map(|flow| {
         let missing = || {
             let key = key(flow, FlowPart::Identity);

@@ -69,7 +69,7 @@ fn stop(log: LogHandle, threads: LogThreads) {
 
 async fn state(log: &LogHandle, wanted: fn(&WriterState) -> bool) {
     let mut state = log.state();
-    tokio::time::timeout(PATIENCE, state.wait_for(|state| wanted(state))).await.unwrap().unwrap();
+    tokio::time::timeout(PATIENCE, state.wait_for(wanted)).await.unwrap().unwrap();
 }
 
 #[tokio::test]

@@ -11,6 +11,7 @@ mod open;
 mod options;
 mod recover;
 mod store;
+mod tail;
 mod usage;
 
 pub use backup::Backup;

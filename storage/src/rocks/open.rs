@@ -9,6 +9,7 @@ use rustix::fs::{FlockOperation, flock};
 use super::failure;
 use super::options::{RANGE_DELETED, RANGE_DELETIONS, Recovery, RocksSettings, StoreOptions};
 use super::store::RocksStore;
+use super::tail;
 use crate::families::{damaged, default};
 use crate::records::StoreIdentity;
 use crate::store::Order;
@@ -38,6 +39,7 @@ impl RocksStore {
     /// `FormatVersion`, `Corruption`, `ReadFailed`.
     pub fn open_read_only(path: &Path, settings: RocksSettings) -> Result<(Self, StoreIdentity), Error> {
         let options = StoreOptions::new(settings, Recovery::Refuse);
+        tail::check(path)?;
         identity_before_opening(path, &options)?;
         let db = DB::open_cf_descriptors_read_only(&options.database, path, options.families(), false)
             .map_err(|error| failure::opening(&error, path))?;
@@ -60,6 +62,10 @@ pub(super) fn open(
     let lock = lock(path)?;
     let mut options = StoreOptions::new(settings, recovery);
     if path.join(CURRENT).exists() {
+        match recovery {
+            Recovery::Refuse => tail::check(path)?,
+            Recovery::CutAtDamage => {}
+        }
         identity_before_opening(path, &options)?;
     } else if new.is_none() {
         return Err(not_a_store(path));

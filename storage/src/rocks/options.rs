@@ -63,6 +63,8 @@ impl StoreOptions {
             Recovery::CutAtDamage => DBRecoveryMode::PointInTime,
         });
         database.set_paranoid_checks(true);
+        // Without it a lost file of the write-ahead log opens, its records silently missing.
+        database.set_track_and_verify_wals_in_manifest(true);
         database.set_max_total_wal_size(WAL_BYTES);
         database.set_wal_bytes_per_sync(WAL_BYTES_PER_SYNC);
         database.set_bytes_per_sync(WAL_BYTES_PER_SYNC);

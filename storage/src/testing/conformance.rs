@@ -1,4 +1,4 @@
-//! What every store does alike. One case is one promise; each gets an empty store.
+//! What every store does alike. One case is one promise, named by its function; each gets an empty store.
 
 #![expect(clippy::unwrap_used, reason = "a failed step fails the test")]
 
@@ -11,22 +11,22 @@ use crate::{
     Batch, CaptureSession, Durability, Error, Family, FlowId, Incarnation, Lsn, Store, Timestamp, Xid,
 };
 
-/// One promise and the code that checks it.
-pub type Case = (&'static str, fn(&dyn Store));
+/// Checks one promise.
+pub type Case = fn(&dyn Store);
 
 pub const CASES: &[Case] = &[
-    ("what was not written is not there", nothing_is_there_before_it_is_written),
-    ("a batch applies as a whole and in order", a_batch_applies_whole_and_in_order),
-    ("families do not see each other", families_do_not_see_each_other),
-    ("a scan visits a half-open range in byte order", a_scan_visits_a_half_open_range_in_byte_order),
-    ("a scan ends when its visitor says so", a_scan_ends_when_its_visitor_says_so),
-    ("a scan does not see what is written meanwhile", a_scan_does_not_see_later_writes),
-    ("a range deletion is half-open", a_range_deletion_is_half_open),
-    ("the log is read in commit order inside one incarnation", the_log_is_read_in_commit_order),
-    ("damage takes its place in the order and names its key", damage_takes_its_place_in_the_order),
-    ("a part is the one that its manifest pins", a_part_is_the_one_its_manifest_pins),
-    ("flow numbers are not used again", flow_numbers_are_not_used_again),
-    ("the audit trail is a chain", the_audit_trail_is_a_chain),
+    nothing_is_there_before_it_is_written,
+    a_batch_applies_whole_and_in_order,
+    families_do_not_see_each_other,
+    a_scan_visits_a_half_open_range_in_byte_order,
+    a_scan_ends_when_its_visitor_says_so,
+    a_scan_does_not_see_later_writes,
+    a_range_deletion_is_half_open,
+    the_log_is_read_in_commit_order,
+    damage_takes_its_place_in_the_order,
+    a_part_is_the_one_its_manifest_pins,
+    flow_numbers_are_not_used_again,
+    the_audit_trail_is_a_chain,
 ];
 
 fn put(store: &dyn Store, family: Family, pairs: &[(&[u8], &[u8])]) {

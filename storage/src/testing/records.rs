@@ -1,7 +1,5 @@
 //! Records with recognisable content: the xid of a transaction is the low half of its commit LSN.
 
-#![expect(clippy::cast_possible_truncation, reason = "masked")]
-
 use crate::families::chunks::{self, PartKey};
 use crate::records::{
     ChangeBlock, ChangeHead, Content, FailureDetail, Lineage, Manifest, Operation, QuarantineRecord,

@@ -53,6 +53,47 @@ fn a_flipped_byte_in_the_wal_is_refused_and_named_and_nothing_is_written() {
 }
 
 #[test]
+fn a_flipped_length_near_the_end_of_the_wal_is_not_taken_for_a_torn_tail() {
+    let killed = killed_store();
+    let wal = file(killed.path(), "log");
+    let mut bytes = std::fs::read(&wal).unwrap();
+    // The last block of 32 KiB begins with a record's header; RocksDB alone would open without the 20 and
+    // more records that follow.
+    let length = bytes.len() / 32_768 * 32_768 + 5;
+    bytes[length] ^= 0x40;
+    std::fs::write(&wal, bytes).unwrap();
+    let refused = try_open(killed.path()).unwrap_err();
+    assert!(matches!(refused, Error::StoreDamaged { .. }), "{refused}");
+    assert!(refused.to_string().contains("length of the record at offset 32768 of"), "{refused}");
+    RocksStore::recover(killed.path(), SETTINGS, &asked()).unwrap();
+    assert!(holds(&open(killed.path()), 50));
+}
+
+#[test]
+fn a_missing_wal_file_is_refused() {
+    let directory = tempfile::tempdir().unwrap();
+    let store = open(directory.path());
+    let mut batch = Batch::new();
+    batch.put(Family::Audit, b"early".to_vec(), b"only in the first file".to_vec());
+    store.write(batch, Durability::Synced).unwrap();
+    // Flushes of `log` switch to new files, while the first is still needed for `audit`.
+    let needed = file(directory.path(), "log");
+    let noise =
+        |n: u32| (0..65_536u32).map(|i| (i.wrapping_mul(2_654_435_761).rotate_left(n) >> 24) as u8).collect();
+    for n in 0u32..100 {
+        let mut batch = Batch::new();
+        batch.put(Family::Log, record(n).0, noise(n));
+        store.write(batch, Durability::Synced).unwrap();
+    }
+    let killed = image(directory.path());
+    let logs = std::fs::read_dir(killed.path()).unwrap().map(|entry| entry.unwrap().path());
+    assert!(logs.filter(|path| path.extension().is_some_and(|found| found == "log")).count() >= 2);
+    std::fs::remove_file(killed.path().join(needed.file_name().unwrap())).unwrap();
+    let refused = try_open(killed.path()).unwrap_err();
+    assert!(matches!(refused, Error::StoreDamaged { .. }), "{refused}");
+}
+
+#[test]
 fn a_flipped_byte_in_a_data_file_is_refused_with_family_and_key() {
     let directory = tempfile::tempdir().unwrap();
     let backup = tempfile::tempdir().unwrap();

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use super::align::{self, Known};
 use super::ended::{beyond_apply, lost, waiting};
-use super::{Attached, Driver, Ended, view};
+use super::{Attached, Driver, Ended, stopped, view};
 use crate::apply::fence::Verdict;
 use crate::apply::isolate::Isolation;
 use crate::apply::outcome::{Whereabouts, whereabouts};
@@ -65,7 +65,7 @@ impl<T: TargetPort, L: FlowLog, C: Clock, R: Fn(ApplyReport) + Send> Driver<T, L
         let mut lineage = self.context.link.lineage.subscribe();
         tokio::select! {
             biased;
-            () = self.stop.clone() => Err(Ended::Exit(ApplyExit::Stopped)),
+            () = stopped(&mut self.stop) => Err(Ended::Exit(ApplyExit::Stopped)),
             known = lineage.wait_for(Option::is_some) => {
                 let known = known.expect("the link holds a sender");
                 Ok(known.clone().expect("waited for it"))
@@ -76,7 +76,7 @@ impl<T: TargetPort, L: FlowLog, C: Clock, R: Fn(ApplyReport) + Send> Driver<T, L
     pub(super) async fn connect(&mut self) -> Result<T::Session, Ended> {
         tokio::select! {
             biased;
-            () = self.stop.clone() => Err(Ended::Exit(ApplyExit::Stopped)),
+            () = stopped(&mut self.stop) => Err(Ended::Exit(ApplyExit::Stopped)),
             session = self.context.target.connect() => session.map_err(beyond_apply),
         }
     }

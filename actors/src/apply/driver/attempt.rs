@@ -66,6 +66,10 @@ impl<T: TargetPort, L: FlowLog, C: Clock, R: Fn(ApplyReport) + Send> Driver<T, L
             Verdict::End(failure) => Err(beyond_apply(failure)),
             Verdict::Park(failure) => {
                 let only = group.members.first().expect("only a transaction is parked");
+                if only.instead.is_some() {
+                    // Nothing of it was to take effect: what failed is the engine's own bookkeeping.
+                    return Err(Ended::Exit(ApplyExit::Failed(failure)));
+                }
                 Err(self.park(at.applied, read::subject(&only.transaction), failure).await)
             }
         }

@@ -1,24 +1,29 @@
 //! From waiting to running to whatever follows an end.
 
+use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
 
 use actix::{Actor, Addr};
+use futures_util::future::{Either, select};
 use tracing::{error, info, warn};
-use trellara_storage::{Error, FlowName, Timestamp};
+use trellara_storage::{Batch, Error, FlowName, Timestamp};
 
-use super::{After, Entry, News, Running, Stage, Supervisor, Then, What, settle};
+use super::{After, Entry, News, Ready, Running, Stage, Supervisor, Then, What, settle};
 use crate::failure::Code;
 use crate::fleet::restart::Decision;
 use crate::flow::core::{Begin, Identity, store_failed};
 use crate::flow::event::Event;
 use crate::flow::order::OrderError;
 use crate::flow::phase::{Reason, reasons};
-use crate::flow::record::{self, StoredFlow};
+use crate::flow::record;
 use crate::flow::state::Whole;
 use crate::flow::{FlowActor, FlowSetup, Phase, State};
-use crate::ports::{Clock, FlowFactory, FlowLog, OpenFlow, RemoveOptions, RemovedPart, RemovedState};
+use crate::ports::{Clock, FlowFactory, FlowLog, RemoveOptions, RemovedPart, RemovedState};
 use crate::runtime::{ExitGuard, FlowExit, TaskScope};
+
+/// How long an aborted task may take to come to its end; one that does not keeps its flow from starting.
+const LAST_STEP: Duration = Duration::from_secs(10);
 
 impl<F: FlowFactory, C: Clock> Supervisor<F, C> {
     /// Waiting -> Opening, under the spawn limit.
@@ -43,19 +48,17 @@ impl<F: FlowFactory, C: Clock> Supervisor<F, C> {
         let Some(entry) = self.flows.get_mut(flow) else { return };
         entry.generation = generation;
         entry.stage = Stage::Opening;
-        let (factory, name) = (Arc::clone(&self.factory), flow.clone());
-        self.work(
-            flow,
-            generation,
-            to,
-            async move { What::Opened(load(&*factory, &name).await.map(Box::new)) },
-        );
+        let (factory, name, clock) = (Arc::clone(&self.factory), flow.clone(), self.clock.clone());
+        let before = entry.scope.clone();
+        self.work(flow, generation, to, async move {
+            What::Opened(ready(&*factory, &clock, &name, &before).await.map(Box::new))
+        });
     }
 
     pub(super) fn opened(
         &mut self,
         flow: &FlowName,
-        result: Result<Box<(OpenFlow<F::Log>, StoredFlow)>, Error>,
+        result: Result<Box<Ready<F::Log>>, FlowExit>,
         to: &Addr<Self>,
     ) {
         let closing = self.closing.is_some();
@@ -64,24 +67,24 @@ impl<F: FlowFactory, C: Clock> Supervisor<F, C> {
             return self.exited(flow, &FlowExit::Stopped, to);
         }
         match result {
-            Err(error) => self.exited(flow, &store_failed(&error), to),
-            Ok(opened) => match opened.1.state.whole {
+            Err(exit) => self.exited(flow, &exit, to),
+            Ok(ready) => match ready.stored.state.whole {
                 Whole::Removing { keep_slot } => {
                     let options = RemoveOptions { keep_slot, dry_run: false };
                     entry.stage = Stage::Settling(After::Remove { options, answer: None });
                     self.remove(flow, options, to);
                 }
                 Whole::Active | Whole::Fenced(_) | Whole::Failed(_) | Whole::Detached => {
-                    self.place(flow, *opened, to);
+                    self.place(flow, *ready, to);
                 }
             },
         }
     }
 
     /// Makes the actor on its thread; the address comes back as news, the end through the guard.
-    fn place(&mut self, flow: &FlowName, opened: (OpenFlow<F::Log>, StoredFlow), to: &Addr<Self>) {
+    fn place(&mut self, flow: &FlowName, ready: Ready<F::Log>, to: &Addr<Self>) {
         let Some(entry) = self.flows.get_mut(flow) else { return };
-        let (open, stored) = opened;
+        let Ready { open, stored } = ready;
         let (generation, scope) = (entry.generation, TaskScope::default());
         let setup = FlowSetup {
             identity: Identity {
@@ -101,7 +104,8 @@ impl<F: FlowFactory, C: Clock> Supervisor<F, C> {
             wheel: Arc::clone(&self.wheel),
         };
         let now = Some(self.clock.elapsed());
-        entry.stage = Stage::Running(Running { address: None, scope, asked: now, ending: None });
+        entry.scope = scope;
+        entry.stage = Stage::Running(Running { address: None, asked: now, ending: None });
         let guard = ExitGuard::new(FlowExit::Panicked, {
             let (flow, to) = (flow.clone(), to.clone());
             move |exit| to.do_send(News { flow, generation, what: What::Exited(exit) })
@@ -135,9 +139,7 @@ impl<F: FlowFactory, C: Clock> Supervisor<F, C> {
         let now = self.clock.elapsed();
         self.wheel.set(flow, None);
         let Some(entry) = self.flows.get_mut(flow) else { return };
-        if let Stage::Running(running) = &entry.stage {
-            running.scope.abort_all();
-        }
+        entry.scope.cut_off();
         if self.closing.is_some() {
             entry.stage = Stage::Closed;
             return;
@@ -181,11 +183,16 @@ impl<F: FlowFactory, C: Clock> Supervisor<F, C> {
         let generation = entry.generation;
         let (factory, name) = (Arc::clone(&self.factory), flow.clone());
         self.work(flow, generation, to, async move {
-            What::Settled(settle::settle(&*factory, &name, &event, at).await)
+            What::Settled(settle::settle(&*factory, &name, &event, at).await.map(Box::new))
         });
     }
 
-    pub(super) fn settled(&mut self, flow: &FlowName, result: Result<State, OrderError>, to: &Addr<Self>) {
+    pub(super) fn settled(
+        &mut self,
+        flow: &FlowName,
+        result: Result<Box<State>, OrderError>,
+        to: &Addr<Self>,
+    ) {
         let at = self.clock.now();
         let Some(entry) = self.flows.get_mut(flow) else { return };
         let Stage::Settling(after) = std::mem::replace(&mut entry.stage, Stage::Parked) else { return };
@@ -241,11 +248,27 @@ impl<F: FlowFactory, C: Clock> Supervisor<F, C> {
     }
 }
 
-async fn load<F: FlowFactory>(factory: &F, flow: &FlowName) -> Result<(OpenFlow<F::Log>, StoredFlow), Error> {
+/// Opens the flow once nothing of the generation before is left: no task, and no write on its way.
+async fn ready<F: FlowFactory, C: Clock>(
+    factory: &F,
+    clock: &C,
+    flow: &FlowName,
+    before: &TaskScope,
+) -> Result<Ready<F::Log>, FlowExit> {
+    let (idle, alarm) = (pin!(before.idle()), pin!(clock.sleep(LAST_STEP)));
+    if let Either::Right(_) = select(idle, alarm).await {
+        return Err(FlowExit::Lost);
+    }
+    load(factory, flow).await.map_err(|error| store_failed(&error))
+}
+
+async fn load<F: FlowFactory>(factory: &F, flow: &FlowName) -> Result<Ready<F::Log>, Error> {
     let open = factory.open(flow).await?;
+    // Its receipt comes after everything that was submitted before.
+    open.log.submit(Batch::new()).await?.await?;
     let id = open.id;
     let stored = open.log.read(move |store| record::load(store, id)).await?;
-    Ok((open, stored))
+    Ok(Ready { open, stored })
 }
 
 /// What a stopped flow shows of its recorded state: nothing of it is on its way.

@@ -17,7 +17,7 @@ use crate::flow::machine::Refused;
 use crate::flow::order::{Answer, FlowOrder, OrderError};
 use crate::flow::phase::Reason;
 use crate::ports::{Clock, FlowFactory, FlowLog, RemoveOptions, RemovedPart};
-use crate::runtime::FlowExit;
+use crate::runtime::{FlowExit, TaskScope};
 
 impl<F: FlowFactory, C: Clock> Supervisor<F, C> {
     pub(super) fn order(&mut self, order: FleetOrder, to: &Addr<Self>) {
@@ -26,7 +26,7 @@ impl<F: FlowFactory, C: Clock> Supervisor<F, C> {
                 let diff = self.set_wanted(&wanted, &stored, to);
                 reply(Some(answer), Ok(diff));
             }
-            FleetOrder::ToFlow { flow, order } => self.to_flow(&flow, order, to),
+            FleetOrder::ToFlow { flow, order } => self.forward(&flow, order, to),
             FleetOrder::Restart { flow, take_over, answer } => {
                 let result = self.restart(&flow, take_over);
                 reply(Some(answer), result);
@@ -88,6 +88,7 @@ impl<F: FlowFactory, C: Clock> Supervisor<F, C> {
             begin: Begin::Resume,
             deaths: Deaths::default(),
             cell,
+            scope: TaskScope::default(),
         };
         self.flows.insert(flow.clone(), entry);
     }
@@ -146,7 +147,7 @@ impl<F: FlowFactory, C: Clock> Supervisor<F, C> {
         }
     }
 
-    fn to_flow(&mut self, flow: &FlowName, order: FlowOrder, to: &Addr<Self>) {
+    fn forward(&mut self, flow: &FlowName, order: FlowOrder, to: &Addr<Self>) {
         let Some(entry) = self.flows.get_mut(flow) else { return refuse(order, OrderError::UnknownFlow) };
         match &entry.stage {
             Stage::Running(running) => match &running.address {
@@ -159,9 +160,9 @@ impl<F: FlowFactory, C: Clock> Supervisor<F, C> {
             },
             Stage::Waiting { not_before } => {
                 let not_before = *not_before;
-                self.to_stopped(flow, order, |answer| After::Wait { not_before, answer }, to);
+                self.settle_order(flow, order, |answer| After::Wait { not_before, answer }, to);
             }
-            Stage::Parked => self.to_stopped(flow, order, |answer| After::Park { answer }, to),
+            Stage::Parked => self.settle_order(flow, order, |answer| After::Park { answer }, to),
             Stage::Detached => refuse(order, OrderError::Refused(Refused::Detached)),
             Stage::HalfRemoved => refuse(order, OrderError::Refused(Refused::Removing)),
             Stage::Opening | Stage::Settling(_) | Stage::Closed => refuse(order, OrderError::NotRunning),
@@ -169,7 +170,7 @@ impl<F: FlowFactory, C: Clock> Supervisor<F, C> {
     }
 
     /// A pause reaches a flow that waits for its next start, or that was parked, as well.
-    fn to_stopped(
+    fn settle_order(
         &mut self,
         flow: &FlowName,
         order: FlowOrder,

@@ -93,12 +93,14 @@ impl<F: FlowFactory, C: Clock> Supervisor<F, C> {
         }
     }
 
-    /// Gives up on a generation: its tasks are aborted, its late end means nothing any more.
+    /// Gives up on a generation: its tasks are aborted, its late end means nothing any more. The next one is
+    /// placed on another thread, since what does not answer may be the thread.
     pub(super) fn cut_off(&mut self, flow: &FlowName, to: &Addr<Self>) {
         self.generations += 1;
         let generation = self.generations;
         let Some(entry) = self.flows.get_mut(flow) else { return };
         entry.generation = generation;
+        entry.number += 1;
         self.exited(flow, &FlowExit::Stalled, to);
     }
 }

@@ -15,7 +15,8 @@ impl FlowCore {
     /// What the shell sees; before the reports of the same moment.
     pub fn look(&mut self, around: Surroundings, now: Moment) {
         self.tracker.durable_is(around.durable, now.elapsed);
-        self.log = around.log;
+        self.log.max = around.log_max_bytes;
+        self.log.used = around.log_used.unwrap_or(self.log.used);
     }
 
     /// After everything of one moment was taken in.
@@ -87,7 +88,11 @@ impl FlowCore {
             TaskExit::Ended(CaptureExit::LineageLost { code, what }) => {
                 CaptureEnd::LineageLost(Loss { code, what })
             }
-            TaskExit::Ended(CaptureExit::LogFull) => CaptureEnd::LogFull,
+            TaskExit::Ended(CaptureExit::LogFull) => {
+                // Whatever was read before says nothing of now.
+                self.log.used = self.log.used.max(self.log.max);
+                CaptureEnd::LogFull
+            }
             TaskExit::Ended(CaptureExit::Store(error)) => return self.end(store_failed(&error), now),
         };
         self.tracker.capture_failures += u64::from(matches!(end, CaptureEnd::Failed(_)));

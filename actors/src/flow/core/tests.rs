@@ -98,11 +98,11 @@ fn names(core: &mut FlowCore) -> Vec<String> {
 }
 
 fn event(batch: &Batch) -> EventRecord {
-    let events = batch.entries().iter().filter_map(|entry| match entry {
+    let mut events = batch.entries().iter().filter_map(|entry| match entry {
         Entry::Put { family: Family::Events, value, .. } => Some(value),
         Entry::Put { .. } | Entry::Delete { .. } | Entry::DeleteRange { .. } => None,
     });
-    trellara_storage::codec::value::open_json(events.last().unwrap()).unwrap()
+    trellara_storage::codec::value::open_json(events.next_back().unwrap()).unwrap()
 }
 
 fn parked() -> Box<Parked> {
@@ -231,16 +231,17 @@ fn a_record_that_was_not_written_ends_the_generation_at_once() {
 fn a_full_log_is_left_when_there_is_room_again() {
     let mut core = running();
     let look = |core: &mut FlowCore, used| {
-        let log = LogBudget { used, max: 100 };
-        core.look(Surroundings { durable: Progress::ZERO, log }, at(3));
+        core.look(Surroundings { durable: Progress::ZERO, log_max_bytes: 100, log_used: used }, at(3));
         core.taken_in(at(3));
     };
-    look(&mut core, 100);
+    look(&mut core, Some(10));
     core.capture_ended(TaskExit::Ended(CaptureExit::LogFull), at(2));
     assert_eq!(names(&mut core), ["persist capture.log_full"]);
-    look(&mut core, 81);
+    look(&mut core, None);
+    assert_eq!(names(&mut core), Vec::<String>::new(), "a reading from before is not believed");
+    look(&mut core, Some(81));
     assert_eq!(names(&mut core), Vec::<String>::new());
-    look(&mut core, 80);
+    look(&mut core, Some(80));
     assert_eq!(names(&mut core), ["persist capture.room_again", "start Capture false"]);
 }
 

@@ -176,7 +176,7 @@ fn progress_clears_the_account_of_failures() {
 fn a_full_log_closes_capture_until_there_is_room() {
     let full = on(&streaming(), &Event::CaptureEnded(CaptureEnd::LogFull)).unwrap();
     assert_eq!(full.effects, []);
-    assert_eq!(full.next.wanted().apply, true);
+    assert!(full.next.wanted().apply);
     assert_eq!(phases(&full.next), [Phase::LogFull]);
     assert_eq!(on(&full.next, &Event::RoomAgain).unwrap().effects, [Effect::Start(Half::Capture)]);
     assert_eq!(on(&streaming(), &Event::RoomAgain), Err(Refused::NotFull));
@@ -326,10 +326,11 @@ impl Running {
     }
 
     fn carry_out(&mut self, event: &Event, effects: &[Effect]) {
-        match event {
-            Event::CaptureEnded(_) => self.capture = false,
-            Event::ApplyEnded(_) => self.apply = false,
-            _ => {}
+        if let Event::CaptureEnded(_) = event {
+            self.capture = false;
+        }
+        if let Event::ApplyEnded(_) = event {
+            self.apply = false;
         }
         for effect in effects {
             match effect {

@@ -13,13 +13,7 @@ pub(crate) async fn run(args: &Backup, client: &Client, printer: &Printer) -> Re
     let request = BackupRequest { directory: directory.display().to_string() };
     let backup = client.backup(&request).await?;
     printer.answer(&backup, |out| {
-        writeln!(
-            out,
-            "backed up to {}: {} files, {}",
-            backup.directory,
-            backup.files,
-            human::bytes(backup.bytes)
-        )
+        writeln!(out, "backed up to {}: {}", backup.directory, human::bytes(backup.bytes))
     })?;
     Ok(Exit::Done)
 }

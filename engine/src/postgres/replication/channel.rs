@@ -7,7 +7,7 @@
 use std::io;
 
 use bytes::{Buf, Bytes, BytesMut};
-use postgres_protocol::message::backend::{ErrorResponseBody, Header, Message};
+use postgres_protocol::message::backend::{COPY_DATA_TAG, ErrorResponseBody, Header, Message};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio_postgres::fallible_iterator::FallibleIterator;
 
@@ -20,7 +20,12 @@ const LARGEST_READ: usize = 256 * 1024;
 
 /// CopyBothResponse, which `postgres-protocol` does not know.
 const COPY_BOTH: u8 = b'W';
+/// Tag and length; `Header` has checked that the length counts at least itself.
 const HEADER: usize = 5;
+
+/// PostgreSQL builds messages in buffers of at most 1 GiB. Whatever announces more is no PostgreSQL server,
+/// and no memory is set aside for it.
+const LONGEST: i32 = (1 << 30) + 1024;
 
 /// One message of the server.
 pub(super) enum Received {
@@ -56,19 +61,20 @@ impl Channel {
     pub(super) fn buffered(&mut self) -> Result<Option<Received>, Error> {
         let malformed = |_| Error::Protocol("malformed message");
         let Some(header) = Header::parse(&self.read).map_err(malformed)? else { return Ok(None) };
-        if header.tag() != COPY_BOTH {
-            let message = Message::parse(&mut self.read).map_err(malformed)?;
-            return Ok(message.map(|message| match message {
-                Message::CopyData(body) => Received::CopyData(body.into_bytes()),
-                other => Received::Other(other),
-            }));
+        if header.len() > LONGEST {
+            return Err(Error::Protocol("malformed message"));
+        }
+        if header.tag() != COPY_BOTH && header.tag() != COPY_DATA_TAG {
+            return Ok(Message::parse(&mut self.read).map_err(malformed)?.map(Received::Other));
         }
         let length = usize::try_from(header.len()).map_err(|_| Error::Protocol("malformed message"))? + 1;
-        if length < HEADER || self.read.len() < length {
+        if self.read.len() < length {
+            self.read.reserve(length - self.read.len());
             return Ok(None);
         }
-        self.read.advance(length);
-        Ok(Some(Received::CopyBoth))
+        let mut message = self.read.split_to(length).freeze();
+        message.advance(HEADER);
+        Ok(Some(if header.tag() == COPY_BOTH { Received::CopyBoth } else { Received::CopyData(message) }))
     }
 
     /// One read of whatever has arrived.
@@ -107,6 +113,7 @@ pub(super) fn server_error(body: &ErrorResponseBody) -> Error {
             b'D' => error.detail = Some(text()),
             b'H' => error.hint = Some(text()),
             b'W' => error.context = Some(text()),
+            b'F' => error.source_file = Some(text()),
             _ => {}
         }
     }

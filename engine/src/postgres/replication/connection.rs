@@ -77,7 +77,7 @@ impl Connection {
         session: &Session,
         wal_sender_timeout: Duration,
     ) -> Result<Self, Error> {
-        let password = read_password(&server.password).await?;
+        let password = read_password(server).await?;
         let mut channel = Channel::new(dial(server).await?);
         let wal_sender_timeout = ("wal_sender_timeout", wal_sender_timeout.as_millis().to_string());
         let options = start_up_options(session, &[wal_sender_timeout]);

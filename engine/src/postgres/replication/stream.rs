@@ -107,8 +107,8 @@ impl CopyStream {
         self.status(false).await
     }
 
-    /// Ends the stream: both sides say that they are done, then the connection closes. After
-    /// [`CLOSE_PATIENCE`] it is closed regardless.
+    /// Ends the stream: both sides say that they are done, then the connection closes. After five seconds
+    /// it is closed regardless.
     pub async fn close(mut self) {
         // Nothing is left to decide: whatever goes wrong here, dropping the socket ends the stream as well.
         let _ = timeout(CLOSE_PATIENCE, self.end()).await;

@@ -1,10 +1,10 @@
 //! Parking, replay and discard through the ordinary path.
 
 use trellara_storage::records::QuarantineState;
-use trellara_storage::{Durability, Store};
+use trellara_storage::{Durability, InstanceId, Store};
 
-use super::world::{World, at, id};
-use crate::apply::{ApplyExit, ApplyReport};
+use super::world::{World, at, block_on, id};
+use crate::apply::{ApplyExit, ApplyReport, Checked, check};
 use crate::failure::{ErrorFacts, ErrorKind, Place, classify};
 use crate::quarantine::{Actor, Decision, find, request_replay};
 
@@ -115,4 +115,23 @@ fn a_failure_without_a_rule_is_tried_three_times_before_it_is_parked() {
     let ApplyExit::Quarantined(record) = exit else { panic!("{exit:?}") };
     assert_eq!(record.failure.code, "TRL-0199");
     assert_eq!(world.target.content().attempts, 1 + 3, "once set-based, then three that count");
+}
+
+#[test]
+fn a_check_says_whether_it_would_apply_now_and_changes_nothing() {
+    let world = poisoned();
+    let checked = |instance: u8, n: u64| {
+        let instance = InstanceId::new([instance; 16]);
+        block_on(check(&world.target, &world.log, instance, id(n))).unwrap()
+    };
+    assert!(
+        matches!(checked(1, 4), Checked::WouldFail(failure) if failure.detail.sqlstate.as_deref() == Some("23514"))
+    );
+    world.target.content().poison.clear();
+    assert!(matches!(checked(1, 4), Checked::WouldApply));
+    assert!(matches!(checked(1, 3), Checked::NotNext(applied) if applied.commit_lsn == at(3)));
+    assert!(matches!(checked(1, 9), Checked::NotInLog));
+    assert!(matches!(checked(2, 4), Checked::Fenced(_)));
+    assert_eq!((world.effects(), world.applied().commit_lsn), (vec![1, 2, 3], at(3)));
+    assert_eq!(world.quarantined()[0].state, QuarantineState::Open);
 }

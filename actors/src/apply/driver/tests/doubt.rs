@@ -34,6 +34,16 @@ fn i4_a_frozen_backend_that_commits_after_the_reconnect_has_one_effect() {
 }
 
 #[test]
+fn i4_the_list_of_effects_shows_a_second_one_when_the_target_keeps_no_row_locks() {
+    let mut world = World::new(4);
+    world.limits.transactions = 2;
+    world.target.content().unlocked = true;
+    world.target.content().faults.push_back(Some(Fault::CommitLate));
+    world.run();
+    assert_eq!(world.effects(), [1, 2, 1, 2, 3, 4], "planted");
+}
+
+#[test]
 fn progress_counts_what_was_applied_and_the_store_notes_where() {
     let world = run_with(Fault::AnswerLost);
     let reports = world.reports.lock().unwrap();

@@ -1,8 +1,10 @@
 //! Whatever fails, is cut or killed: one effect each, in order, and only the poison is parked.
 
+use std::task::Poll;
+
 use proptest::prelude::*;
 
-use super::world::{World, at, id};
+use super::world::{World, at, block_on, id, task};
 use crate::apply::{ApplyExit, GroupLimits};
 use crate::failure::Place;
 use crate::quarantine::{Actor, discard, request_replay};
@@ -80,4 +82,54 @@ proptest! {
         let outcomes: Vec<_> = world.target.content().outcomes.iter().map(|(lsn, _)| *lsn).collect();
         prop_assert_eq!(outcomes, if discarded { vec![at(n)] } else { Vec::new() });
     }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(400))]
+    /// Two engines, each started again whenever it ends, take turns as the schedule says, while leases run
+    /// out and answers get lost.
+    #[test]
+    fn i4_i11_two_engines_on_one_flow_never_double_or_reorder(
+        length in 1_u64..20,
+        group in 1_usize..6,
+        faults in proptest::collection::vec(0_u8..8, 0..30),
+        schedule in proptest::collection::vec((any::<bool>(), 1_usize..12, any::<bool>()), 1..60),
+    ) {
+        let mut one = World::new(length);
+        one.limits = GroupLimits { transactions: group, ..one.limits };
+        one.target.content().faults = faults.into_iter().map(fault).collect();
+        let mut two = one.rival(length);
+        let mut tasks = [task(&mut one), task(&mut two)];
+        for (second, steps, lease_live) in schedule {
+            if let Some(row) = &mut one.target.content().row {
+                row.lease_live = lease_live;
+            }
+            let running = &mut tasks[usize::from(second)];
+            let ended = block_on(steps_of(running, steps));
+            if ended {
+                *running = task(if second { &mut two } else { &mut one });
+            }
+        }
+        drop(tasks);
+        // A frozen COMMIT of the other engine may renew its lease even now.
+        one.take_over = true;
+        let exit = one.run();
+        prop_assert!(matches!(exit, ApplyExit::Stopped), "{exit:?}");
+        prop_assert_eq!(one.effects(), (1..=length).collect::<Vec<_>>());
+        prop_assert!(one.quarantined().is_empty() && two.quarantined().is_empty());
+    }
+}
+
+/// Lets a task run for so many steps; true when it ended.
+async fn steps_of(task: &mut super::world::Task, steps: usize) -> bool {
+    let mut left = steps;
+    std::future::poll_fn(|cx| {
+        if left == 0 {
+            return Poll::Ready(false);
+        }
+        left -= 1;
+        cx.waker().wake_by_ref();
+        task.as_mut().poll(cx).map(|_| true)
+    })
+    .await
 }

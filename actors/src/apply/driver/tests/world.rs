@@ -1,11 +1,13 @@
 //! A flow with a log of its own, a scripted target, and time that passes when somebody waits for it.
 
+use std::pin::Pin;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 use std::task::Poll;
 use std::time::Duration;
 
 use futures_util::future::Ready;
+use tokio::sync::watch;
 use trellara_storage::families::{dedup, flows, log, quarantine, relations};
 use trellara_storage::records::{
     ChangeBlock, ChangeHead, ColumnRecord, Content, DedupRecord, Lineage, Operation, QuarantineRecord,
@@ -193,6 +195,11 @@ impl World {
         world
     }
 
+    /// Another engine on the same flow: its own store with the same log, the same target.
+    pub(super) fn rival(&self, length: u64) -> Self {
+        Self { target: self.target.clone(), instance: self.instance + 1, ..Self::new(length) }
+    }
+
     /// What capture does with the n-th transaction.
     pub(super) fn append(&self, n: u64) {
         let record = record(n);
@@ -260,19 +267,26 @@ impl World {
         })
     }
 
-    /// Runs an apply task until it ends by itself or `done` holds.
+    /// Runs an apply task until it ends by itself or `done` holds, which stops it.
     pub(super) fn run_until(&mut self, done: impl Fn() -> bool + Send + 'static) -> ApplyExit {
+        let (stop, stopped) = watch::channel(false);
         let reports = Arc::clone(&self.reports);
         let report = move |report| reports.lock().unwrap().push(report);
-        let task = run(self.context(), when(done), report);
-        block_on(sendable(task))
+        let mut task = Box::pin(sendable(run(self.context(), stopped, report)));
+        block_on(std::future::poll_fn(move |cx| {
+            if done() {
+                stop.send_replace(true);
+            }
+            cx.waker().wake_by_ref();
+            task.as_mut().poll(cx)
+        }))
     }
 
     /// Runs an apply task and kills it after so many steps, unless it ended before; then the machine
     /// forgets what was not synced.
     pub(super) fn run_and_kill(&mut self, steps: usize) {
-        let task = run(self.context(), std::future::pending(), |_| {});
-        let mut task = Box::pin(task);
+        let (_stop, stopped) = watch::channel(false);
+        let mut task = Box::pin(run(self.context(), stopped, |_| {}));
         let mut left = steps;
         block_on(std::future::poll_fn(move |cx| {
             if left == 0 {
@@ -285,17 +299,19 @@ impl World {
     }
 }
 
-fn when(done: impl Fn() -> bool + Send + 'static) -> impl Future<Output = ()> + Send + 'static {
-    std::future::poll_fn(move |cx| {
-        if done() {
-            return Poll::Ready(());
-        }
-        cx.waker().wake_by_ref();
-        Poll::Pending
+pub(super) type Task = Pin<Box<dyn Future<Output = ApplyExit> + Send>>;
+
+/// A task that nobody stops.
+pub(super) fn task(world: &mut World) -> Task {
+    let (stop, stopped) = watch::channel(false);
+    let context = world.context();
+    Box::pin(async move {
+        let _stop = stop;
+        run(context, stopped, |_| {}).await
     })
 }
 
-fn block_on<F: Future>(future: F) -> F::Output {
+pub(super) fn block_on<F: Future>(future: F) -> F::Output {
     tokio::runtime::Builder::new_current_thread().build().unwrap().block_on(future)
 }
 
