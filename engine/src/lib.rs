@@ -5,6 +5,8 @@
 
 pub mod admin;
 pub mod apply;
+#[cfg(feature = "rocks")]
+pub mod command;
 pub mod config;
 pub mod contract;
 pub mod decode;

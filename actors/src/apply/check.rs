@@ -3,6 +3,8 @@
 
 use std::sync::Arc;
 
+use futures_util::FutureExt;
+use futures_util::future::BoxFuture;
 use trellara_storage::families::log::{self, LoggedTransaction};
 use trellara_storage::{Error, InstanceId, Progress, TransactionId};
 
@@ -30,18 +32,20 @@ pub enum Checked {
 ///
 /// # Errors
 /// Those of reading the log; `Corruption` when the record is damaged.
-pub async fn check<T: TargetPort, L: FlowLog>(
-    target: &T,
-    log: &L,
+pub fn check<'a, T: TargetPort, L: FlowLog>(
+    target: &'a T,
+    log: &'a L,
     instance: InstanceId,
     transaction: TransactionId,
-) -> Result<Checked, Error> {
+) -> BoxFuture<'a, Result<Checked, Error>> {
     let TransactionId { flow, incarnation, commit_lsn, .. } = transaction;
-    let found = log.read(move |store| log::get(store, flow, incarnation, commit_lsn)).await?;
-    Ok(match found {
-        None => Checked::NotInLog,
-        Some(found) => attempt(target, instance, Arc::new(found)).await.unwrap_or_else(Checked::Unanswered),
-    })
+    // Boxed, so that the compiler need not look through the whole future to see that it may be sent.
+    async move {
+        let found = log.read(move |store| log::get(store, flow, incarnation, commit_lsn)).await?;
+        let Some(found) = found else { return Ok(Checked::NotInLog) };
+        Ok(attempt(target, instance, Arc::new(found)).await.unwrap_or_else(Checked::Unanswered))
+    }
+    .boxed()
 }
 
 async fn attempt<T: TargetPort>(

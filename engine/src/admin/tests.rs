@@ -386,6 +386,17 @@ async fn removal_is_tried_without_a_trace_and_done_with_one() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn a_removed_flow_is_enrolled_again_by_a_reload_whatever_it_was_like() {
+    let stand = Stand::start().await;
+    stand.client.remove("store-0001", &RemoveRequest::default()).await.unwrap();
+    stand.client.remove("store-0002", &RemoveRequest::default()).await.unwrap();
+    stand.rewrite("public.sales", "public.other");
+    let report = stand.client.reload(&ReloadRequest::default()).await.unwrap();
+    assert_eq!(report.added, ["store-0001:retail", "store-0002:retail"]);
+    assert!(report.applied && !report.is_refused(), "{report:?}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn a_reload_takes_live_changes_and_refuses_the_others() {
     let stand = Stand::start().await;
     let reload = async |dry_run, yes| stand.client.reload(&ReloadRequest { dry_run, yes }).await;

@@ -156,6 +156,18 @@ async fn insert(
         .await
 }
 
+/// Removes everything that names the flow; nothing to remove, or no schema, is fine.
+pub(super) async fn forget(client: &Client, flow: &FlowName) -> Result<(), Error> {
+    let present = client.query_one("SELECT to_regclass('trellara.checkpoint') IS NOT NULL", &[]).await?;
+    if !present.get::<_, bool>(0) {
+        return Ok(());
+    }
+    let flow = flow.to_string();
+    client.execute("DELETE FROM trellara.transaction_outcomes WHERE flow = $1", &[&flow]).await?;
+    client.execute("DELETE FROM trellara.checkpoint WHERE flow = $1", &[&flow]).await?;
+    Ok(())
+}
+
 /// The row as it stands; `lock` waits for whoever is changing it.
 ///
 /// # Errors

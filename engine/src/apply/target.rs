@@ -17,7 +17,7 @@ use trellara_storage::records::ArchivedContent;
 
 use super::applier::{Applier, Means};
 use super::checkpoint::{self, lsn};
-use super::flight::{Expects, Note};
+use super::flight::{Expects, Note, within};
 use super::judge;
 use super::relations::Relations;
 use super::session;
@@ -68,6 +68,20 @@ impl<L: FlowLog> PgTarget<L> {
                 pool,
             }),
         }
+    }
+}
+
+impl<L: FlowLog> PgTarget<L> {
+    /// Drops checkpoint and outcomes of the flow, for its removal.
+    ///
+    /// # Errors
+    /// The target cannot be reached, or does not let us.
+    pub async fn forget(&self) -> Result<(), Failure> {
+        let mut lease = self.shared.lease(Load::Ordinary).await?;
+        let forgetting = checkpoint::forget(&lease.connection().client, &self.shared.flow);
+        answered(Place::Checkpoint, forgetting).await?;
+        lease.give_back();
+        Ok(())
     }
 }
 
@@ -157,11 +171,11 @@ impl<L: FlowLog> Shared<L> {
         let Connection { client, prepared, .. } = connection;
         let advance = match prepared.get(checkpoint::ADVANCE) {
             Some(statement) => Ok(statement),
-            None => prepared.prepare(client, checkpoint::ADVANCE).await,
+            None => within(prepared.prepare(client, checkpoint::ADVANCE)).await,
         };
         let advance = match advance {
             Ok(advance) => advance,
-            Err(error) => return Ended::Stopped(Box::new(outside(Place::Checkpoint, Cause::Sql(error)))),
+            Err(cause) => return Ended::Stopped(Box::new(outside(Place::Checkpoint, cause))),
         };
         let means = Means {
             flow: &self.flow,

@@ -113,7 +113,7 @@ fn fixed(flow: &FlowSettings) -> [(&'static str, String); 6] {
     ]
 }
 
-fn live(flow: &FlowSettings) -> [(&'static str, String); 22] {
+fn live(flow: &FlowSettings) -> [(&'static str, String); 23] {
     let (source, target) = (&flow.source, &flow.target);
     let policy = |policy| match policy {
         RowPolicy::Quarantine => "quarantine".to_owned(),
@@ -128,6 +128,7 @@ fn live(flow: &FlowSettings) -> [(&'static str, String); 22] {
         ("source server", server(&source.server)),
         ("target server", server(&target.server)),
         ("labels", labels.join(", ")),
+        ("start", if flow.from_now { "from_now" } else { "" }.to_owned()),
         ("source.streaming", source.streaming.to_string()),
         ("source.binary", source.binary.to_string()),
         ("source.accept_synchronous", source.accept_synchronous.to_string()),

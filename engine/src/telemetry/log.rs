@@ -12,10 +12,8 @@ use tracing_subscriber::EnvFilter;
 pub fn install() {
     let filter = EnvFilter::try_from_default_env()
         .unwrap_or_else(|_| EnvFilter::new("info,tokio_postgres=warn,rustls=warn,hyper=warn"));
-    let builder = tracing_subscriber::fmt()
-        .with_env_filter(filter)
-        .with_target(false)
-        .with_writer(std::io::stderr);
+    let builder =
+        tracing_subscriber::fmt().with_env_filter(filter).with_target(false).with_writer(std::io::stderr);
     if std::io::stderr().is_terminal() {
         builder.init();
     } else {

@@ -28,7 +28,7 @@ pub(super) async fn reload(
             Problem::new(RequestCode::ConfigurationInvalid, invalid.to_string())
                 .hint("nothing changed; see also trellara config check")
         })?;
-    let running = state.settings();
+    let running = state.there();
     let Diff { mut report, .. } = diff(&running, &wanted);
     report.dry_run = dry_run;
     let held_back = report.is_refused() || (report.needs_yes && !yes);
@@ -40,7 +40,16 @@ pub(super) async fn reload(
     Ok(Json(report))
 }
 
-/// Also without a difference: a flow that was removed meanwhile is enrolled again.
+impl AdminState {
+    /// The configuration in service without the flows that were removed meanwhile: what a removed flow was
+    /// like binds nobody, and a reload that still names it enrols it again.
+    fn there(&self) -> Settings {
+        let mut settings = Settings::clone(&self.settings());
+        settings.flows.retain(|flow| self.fleet.view().flow(&flow.name).is_some());
+        settings
+    }
+}
+
 async fn take_into_service(
     state: &AdminState,
     asker: &Asker,

@@ -1,0 +1,118 @@
+//! One flow's drivers, bound to its settings, connections and log.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use futures_util::FutureExt;
+use futures_util::future::BoxFuture;
+use trellara_actors::apply::{
+    self, ApplyContext, ApplyExit, ApplyReport, Checked, EngineIdentity, GroupLimits,
+};
+use trellara_actors::capture::{
+    self, CaptureContext, CaptureExit, CaptureReport, CaptureSettings, LineageSettings,
+};
+use trellara_actors::flow::state::Parked;
+use trellara_actors::ports::{CheckOutcome, FlowTasks, TaskContext};
+use trellara_storage::log::FlowLogHandle;
+use trellara_storage::{Error, FlowId};
+
+use super::clock::SystemClock;
+use crate::apply::PgTarget;
+use crate::settings::FlowSettings;
+use crate::source::Source;
+
+/// Least time between two records of keepalive positions that nobody asked for.
+const KEEPALIVE_INTERVAL: Duration = Duration::from_secs(10);
+
+/// Everything that the tasks of one flow share.
+#[derive(Debug)]
+pub(super) struct EngineTasks {
+    pub(super) flow: FlowId,
+    pub(super) settings: FlowSettings,
+    pub(super) engine: EngineIdentity,
+    pub(super) source: Arc<Source>,
+    pub(super) target: Arc<PgTarget<FlowLogHandle>>,
+    pub(super) log: FlowLogHandle,
+    /// The store was recovered, and this flow has not passed the lineage check since.
+    pub(super) recovered: bool,
+    pub(super) clock: SystemClock,
+}
+
+impl FlowTasks for EngineTasks {
+    fn capture(&self, context: TaskContext<CaptureReport>) -> BoxFuture<'static, CaptureExit> {
+        let TaskContext { link, reports, stop, .. } = context;
+        let capture = CaptureContext {
+            flow: self.flow,
+            settings: self.capture_settings(),
+            source: Arc::clone(&self.source),
+            log: self.log.clone(),
+            clock: self.clock,
+            link,
+        };
+        capture::run(capture, stop.receiver(), move |report| reports.send(report)).boxed()
+    }
+
+    fn apply(&self, context: TaskContext<ApplyReport>, take_over: bool) -> BoxFuture<'static, ApplyExit> {
+        let TaskContext { link, events, reports, stop } = context;
+        let apply = ApplyContext {
+            flow: self.flow,
+            name: self.settings.name.clone(),
+            engine: self.engine.clone(),
+            limits: self.limits(),
+            target: Arc::clone(&self.target),
+            log: self.log.clone(),
+            clock: self.clock,
+            link,
+            events,
+            take_over,
+        };
+        apply::run(apply, stop.receiver(), move |report| reports.send(report)).boxed()
+    }
+
+    fn check(&self, parked: &Parked) -> BoxFuture<'static, CheckOutcome> {
+        let (target, log) = (Arc::clone(&self.target), self.log.clone());
+        let (instance, transaction) = (self.engine.instance, parked.transaction);
+        async move { check_outcome(apply::check(&*target, &log, instance, transaction).await) }.boxed()
+    }
+
+    fn log_max_bytes(&self) -> u64 {
+        self.settings.log_max_bytes
+    }
+}
+
+impl EngineTasks {
+    fn capture_settings(&self) -> CaptureSettings {
+        let source = &self.settings.source;
+        CaptureSettings {
+            lineage: LineageSettings {
+                slot: source.slot.clone(),
+                publications: source.publications.clone(),
+                from_now: self.settings.from_now,
+                recovered: self.recovered,
+            },
+            log_max_bytes: self.settings.log_max_bytes,
+            keepalive_interval: KEEPALIVE_INTERVAL,
+        }
+    }
+
+    fn limits(&self) -> GroupLimits {
+        let crate::settings::GroupLimits { transactions, changes, bytes } = self.settings.group;
+        GroupLimits { transactions, changes, bytes }
+    }
+}
+
+fn check_outcome(checked: Result<Checked, Error>) -> CheckOutcome {
+    let not_asked = |why: &str| CheckOutcome::Store(why.to_owned());
+    match checked {
+        Ok(Checked::WouldApply) => CheckOutcome::WouldApply,
+        Ok(Checked::WouldFail(failure)) => CheckOutcome::WouldFail(Box::new(failure)),
+        Ok(Checked::Unanswered(failure)) => CheckOutcome::NotAsked(Box::new(failure)),
+        Ok(Checked::NotNext(at)) => {
+            not_asked(&format!("the target stands at {}, not before it", at.position))
+        }
+        Ok(Checked::Fenced(row)) => not_asked(&format!("{} applies this flow", row.holder)),
+        Ok(Checked::TargetLost) => not_asked("the checkpoint row is gone from the target"),
+        Ok(Checked::NotInLog) => not_asked("the log does not hold the transaction any more"),
+        Err(error) => not_asked(&error.to_string()),
+    }
+}
