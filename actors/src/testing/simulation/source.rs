@@ -203,6 +203,9 @@ impl SourcePort for SimSource {
     async fn create_slot(&self) -> Result<SlotOrigin, Failure> {
         self.clock.dawdle(5).await;
         let mut state = self.state();
+        if state.confirmed.is_some() {
+            return Err(answered("55006"));
+        }
         let consistent_point = state.position;
         state.confirmed = Some(consistent_point);
         state.persisted = consistent_point;
