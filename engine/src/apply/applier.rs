@@ -24,7 +24,7 @@ use trellara_storage::{CaptureSession, FlowName, RelationId, RelationVersion, Tr
 use self::rows::Run;
 use super::array::ArrayText;
 use super::change::{Misfit, route};
-use super::flight::{Expects, Flight, Note};
+use super::flight::{Expects, Flight, Note, within};
 use super::mapped::Mapped;
 use super::recheck::{self, Written};
 use super::relations::{Relations, Resolved, VersionKey};

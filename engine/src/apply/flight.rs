@@ -17,11 +17,19 @@ use super::array::ArrayText;
 use super::stop::{Cause, ChangeCopy, Stop};
 
 /// A target that says nothing for this long, while nothing it waits for may take as long, is gone.
-const SILENCE: Duration = Duration::from_secs(120);
+const SILENCE: Duration = Duration::from_secs(300);
 
 /// What may be on its way at once; beyond it the oldest answer is waited for.
 const MAX_STATEMENTS: usize = 256;
 const MAX_BYTES: usize = 4 << 20;
+
+/// One question outside of the flight, within the same deadline.
+pub(super) async fn within<T>(asked: impl Future<Output = Result<T, Error>> + Send) -> Result<T, Cause> {
+    match timeout(SILENCE, asked).await {
+        Ok(answer) => answer.map_err(Cause::Sql),
+        Err(_) => Err(Cause::Silence),
+    }
+}
 
 /// What a statement was for, and how many rows it must meet.
 #[derive(Debug)]

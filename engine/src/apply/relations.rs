@@ -14,6 +14,7 @@ use trellara_storage::families::relations;
 use trellara_storage::records::RelationRecord;
 use trellara_storage::{FlowId, FlowName, Incarnation, RelationId, RelationVersion};
 
+use super::flight::within;
 use super::mapped::Mapped;
 use super::stop::Cause;
 use crate::contract::{Breach, catalog, check};
@@ -84,7 +85,7 @@ impl<L: FlowLog> Relations<L> {
                 schema: self.schema.clone().unwrap_or_else(|| namespace(&record).to_owned()),
                 name: record.name.clone(),
             };
-            let object = catalog::read(client, &name).await.map_err(Cause::Sql)?;
+            let object = within(catalog::read(client, &name)).await?;
             let mapping = check(&record, &name, object).map_err(|breach| Cause::Breach(Box::new(breach)))?;
             Resolved::Mapped(Arc::new(Mapped::new(mapping, self.policy)))
         } else {

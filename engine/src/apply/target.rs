@@ -17,7 +17,7 @@ use trellara_storage::records::ArchivedContent;
 
 use super::applier::{Applier, Means};
 use super::checkpoint::{self, lsn};
-use super::flight::{Expects, Note};
+use super::flight::{Expects, Note, within};
 use super::judge;
 use super::relations::Relations;
 use super::session;
@@ -171,11 +171,11 @@ impl<L: FlowLog> Shared<L> {
         let Connection { client, prepared, .. } = connection;
         let advance = match prepared.get(checkpoint::ADVANCE) {
             Some(statement) => Ok(statement),
-            None => prepared.prepare(client, checkpoint::ADVANCE).await,
+            None => within(prepared.prepare(client, checkpoint::ADVANCE)).await,
         };
         let advance = match advance {
             Ok(advance) => advance,
-            Err(error) => return Ended::Stopped(Box::new(outside(Place::Checkpoint, Cause::Sql(error)))),
+            Err(cause) => return Ended::Stopped(Box::new(outside(Place::Checkpoint, cause))),
         };
         let means = Means {
             flow: &self.flow,

@@ -11,6 +11,7 @@ use std::time::{Duration, Instant};
 
 pub use prepared::Prepared;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+use tokio::time::timeout;
 use tokio_postgres::Client;
 use trellara_actors::failure::{Failure, Place, classify};
 use trellara_storage::FlowName;
@@ -168,8 +169,11 @@ impl Pool {
     async fn open(&self) -> Result<Box<Connection>, Failure> {
         let refused = |error: super::error::Error| classify(Place::TargetConnect, error.into_facts());
         let client = connect(&self.server, &self.session).await.map_err(refused)?;
-        let row = client.query_one("SELECT current_setting('server_version')", &[]).await;
-        let version = row.and_then(|row| row.try_get(0));
+        let asked = client.query_one("SELECT current_setting('server_version')", &[]);
+        let answer = timeout(self.server.connect_timeout, asked)
+            .await
+            .map_err(|_| classify(Place::TargetConnect, failure::timed_out("server version")))?;
+        let version = answer.and_then(|row| row.try_get(0));
         let server_version = version.map_err(|error| failure::failure(Place::TargetConnect, &error))?;
         Ok(Box::new(Connection {
             client,

@@ -50,15 +50,15 @@ impl<L: FlowLog> Applier<'_, L> {
             let prepared = self.means.prepared.get(&sql);
             let prepared = match prepared {
                 Some(prepared) => Ok(prepared),
-                None => self.means.prepared.prepare(self.means.client, &sql).await,
+                None => within(self.means.prepared.prepare(self.means.client, &sql)).await,
             };
-            let prepared = prepared.map_err(|error| self.stop(Cause::Sql(error)))?;
+            let prepared = prepared.map_err(|cause| self.stop(cause))?;
             self.switch_encoding(&written.mapped().mapping.relation.encoding.clone()).await?;
             self.flight.settle().await?;
             let arrays: Vec<&(dyn ToSql + Sync)> =
                 written.arrays.iter().map(|array| array as &(dyn ToSql + Sync)).collect();
-            let conflicts = self.means.client.query(&prepared, &arrays).await;
-            if !conflicts.map_err(|error| self.stop(Cause::Sql(error)))?.is_empty() {
+            let conflicts = within(self.means.client.query(&prepared, &arrays)).await;
+            if !conflicts.map_err(|cause| self.stop(cause))?.is_empty() {
                 let constraint = written.constraint().constraint.clone();
                 return Err(self.stop(Cause::Constraint(constraint)));
             }

@@ -220,10 +220,10 @@ impl<L: FlowLog> Applier<'_, L> {
             Some(prepared) => prepared,
             None => {
                 self.switch_encoding(UTF8).await?;
-                match self.means.prepared.prepare(self.means.client, &statement.sql).await {
+                match within(self.means.prepared.prepare(self.means.client, &statement.sql)).await {
                     Ok(prepared) => prepared,
-                    Err(error) => {
-                        let stop = Stop::new(note, Cause::Sql(error));
+                    Err(cause) => {
+                        let stop = Stop::new(note, cause);
                         return Err(self.flight.first_failure(stop).await);
                     }
                 }
