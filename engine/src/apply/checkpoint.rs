@@ -6,6 +6,7 @@
 use std::time::Duration;
 
 use postgres_types::PgLsn;
+use tokio_postgres::error::SqlState;
 use tokio_postgres::{Client, Error, Row};
 use trellara_actors::ports::{Checkpoint, Claim, Claimed, InitialCheckpoint, Token};
 use trellara_storage::{FlowName, Incarnation, Lsn, Progress, TransactionDigest};
@@ -168,14 +169,18 @@ pub(super) async fn forget(client: &Client, flow: &FlowName) -> Result<(), Error
     Ok(())
 }
 
-/// The row as it stands; `lock` waits for whoever is changing it.
+/// The row as it stands; `lock` waits for whoever is changing it. A target without our tables has none.
 ///
 /// # Errors
 /// Whatever the server or the connection says.
 pub(super) async fn read(client: &Client, flow: &FlowName, lock: bool) -> Result<Option<Checkpoint>, Error> {
     let lock = if lock { " FOR UPDATE" } else { "" };
     let sql = format!("SELECT {COLUMNS} FROM trellara.checkpoint WHERE flow = $1{lock}");
-    client.query_opt(&sql, &[&flow.to_string()]).await?.map(|row| checkpoint(&row)).transpose()
+    match client.query_opt(&sql, &[&flow.to_string()]).await {
+        Ok(row) => row.map(|row| checkpoint(&row)).transpose(),
+        Err(error) if error.code() == Some(&SqlState::UNDEFINED_TABLE) => Ok(None),
+        Err(error) => Err(error),
+    }
 }
 
 pub(super) fn lsn(lsn: Lsn) -> PgLsn {
