@@ -138,7 +138,7 @@ impl Engine {
         let capture = self.capture(log.clone(), link.clone());
         let apply = self.apply(log.clone(), link, numbers);
         self.tasks = vec![
-            executor.spawn(log.write()),
+            executor.spawn(writer(log, self.ends_handle())),
             executor.spawn(capture_half(
                 capture,
                 self.stop.subscribe(),
@@ -217,6 +217,13 @@ impl Engine {
             take_over: false,
         }
     }
+}
+
+/// A writer ends only when a sync failed, and whoever watches it ends the process, even when nobody waited
+/// for that sync any more.
+async fn writer(log: SimLog, ends: SharedEnds) {
+    log.write().await;
+    ends.lock().unwrap_or_else(PoisonError::into_inner).store_failed = true;
 }
 
 /// Connects again and again, as a flow does, until something final happens.

@@ -191,6 +191,9 @@ impl Schedule {
 
     fn crash_keeping(&mut self, engine: usize, keep: Keep) -> Result<(), Violation> {
         self.exercised.crashes += 1;
+        if self.replaced.is_none() {
+            oracle::no_false_alarm(&self.engines[engine].ends())?;
+        }
         self.engines[engine].crash(&mut self.executor, keep);
         let confirmed = self.source.state().confirmed_by.get(&self.engines[engine].number).copied();
         oracle::durability(&self.engines[engine].store, FLOW, confirmed)
@@ -233,17 +236,20 @@ impl Schedule {
                 continue;
             }
             attended = true;
-            let ends = std::mem::take(&mut *self.engines[engine].ends());
-            if let Some(what) = ends.unexplained {
+            let (unexplained, quarantined, orphan_slot) = {
+                let mut ends = self.engines[engine].ends();
+                (ends.unexplained.take(), ends.quarantined.take(), ends.orphan_slot)
+            };
+            if let Some(what) = unexplained {
                 return Err(Violation { invariant: "unexplained", what });
             }
-            if let Some(record) = ends.quarantined {
+            if let Some(record) = quarantined {
                 self.exercised.quarantined += 1;
                 self.crash_quarantined(engine, &record)?;
             } else {
                 self.crash(engine)?;
             }
-            if ends.orphan_slot {
+            if orphan_slot {
                 self.drop_orphan(engine);
             }
             self.start(engine);
