@@ -65,11 +65,13 @@ pub fn judge(known: Known<'_>, facts: &SourceFacts, settings: &LineageSettings) 
         Some(lineage) => continued(lineage, known, facts, settings),
         None => without_record(known, facts, settings),
     };
-    judgement.unwrap_or_else(|verdict| verdict)
+    judgement.unwrap_or_else(|ended| *ended)
 }
 
-/// Early ends travel as errors, so that every check is one line.
-type Judgement = Result<Verdict, Verdict>;
+/// A verdict that ends the judgement early; it travels as an error, so that every check is one line.
+type Early = Box<Verdict>;
+
+type Judgement = Result<Verdict, Early>;
 
 /// This store has a record of the flow.
 fn continued(
@@ -88,7 +90,7 @@ fn continued(
         return Ok(Verdict::Continue { lineage, confirmed: slot.confirmed, changed });
     }
     if !known.target.read {
-        return Err(Verdict::NeedCheckpoint);
+        return Err(Early::new(Verdict::NeedCheckpoint));
     }
     let checkpoint = known.target.checkpoint.as_ref();
     let applied = applied_in(&lineage, checkpoint);
@@ -99,7 +101,7 @@ fn continued(
 /// This store has none: the target may.
 fn without_record(known: Known<'_>, facts: &SourceFacts, settings: &LineageSettings) -> Judgement {
     if !known.target.read {
-        return Err(Verdict::NeedCheckpoint);
+        return Err(Early::new(Verdict::NeedCheckpoint));
     }
     let slot = slot::usable(facts, settings)?;
     match &known.target.checkpoint {
@@ -163,7 +165,7 @@ fn covered_by_target(
     durable: Lsn,
     applied: Option<Progress>,
     settings: &LineageSettings,
-) -> Result<(), Verdict> {
+) -> Result<(), Early> {
     if applied.is_some_and(|applied| slot.confirmed <= applied.position) {
         return Ok(());
     }
@@ -179,7 +181,7 @@ fn covered_by_target(
 }
 
 fn adopt(lineage: Lineage, slot: Usable, checkpoint: Option<&Checkpoint>) -> Judgement {
-    let checkpoint = checkpoint.ok_or(Verdict::NeedCheckpoint)?;
+    let checkpoint = checkpoint.ok_or_else(|| Early::new(Verdict::NeedCheckpoint))?;
     let lineage = Lineage { start: checkpoint.applied.position, start_mode: StartMode::Adopted, ..lineage };
     Ok(Verdict::Adopt {
         lineage,
@@ -195,7 +197,7 @@ fn applied_in<'a>(lineage: &Lineage, checkpoint: Option<&'a Checkpoint>) -> Opti
     checkpoint.filter(|found| found.incarnation == lineage.incarnation && found.lineage == name)
 }
 
-fn same_source(lineage: &Lineage, facts: &SourceFacts) -> Result<(), Verdict> {
+fn same_source(lineage: &Lineage, facts: &SourceFacts) -> Result<(), Early> {
     if lineage.system_identifier == facts.system_identifier {
         return Ok(());
     }
@@ -204,7 +206,7 @@ fn same_source(lineage: &Lineage, facts: &SourceFacts) -> Result<(), Verdict> {
 }
 
 /// The timeline that `position` was received on is the current one, or ended at or beyond it.
-fn on_timeline(timeline: u32, position: Lsn, facts: &SourceFacts) -> Result<(), Verdict> {
+fn on_timeline(timeline: u32, position: Lsn, facts: &SourceFacts) -> Result<(), Early> {
     if timeline == facts.timeline {
         return Ok(());
     }
@@ -223,7 +225,7 @@ fn on_timeline(timeline: u32, position: Lsn, facts: &SourceFacts) -> Result<(), 
     }
 }
 
-fn not_behind(position: Lsn, facts: &SourceFacts) -> Result<(), Verdict> {
+fn not_behind(position: Lsn, facts: &SourceFacts) -> Result<(), Early> {
     if facts.position >= position {
         return Ok(());
     }
@@ -235,7 +237,7 @@ fn same_publications(
     lineage: &Lineage,
     facts: &SourceFacts,
     settings: &LineageSettings,
-) -> Result<Vec<String>, Verdict> {
+) -> Result<Vec<String>, Early> {
     present(facts, settings).map_err(publication_missing)?;
     let mut changed = Vec::new();
     for found in &facts.publications {
@@ -257,7 +259,7 @@ fn present<'a>(facts: &SourceFacts, settings: &'a LineageSettings) -> Result<(),
     settings.publications.iter().find(|name| !found(name)).map_or(Ok(()), |name| Err(name))
 }
 
-fn publication_missing(name: &str) -> Verdict {
+fn publication_missing(name: &str) -> Early {
     lost(Code::PublicationMissing, format!("publication \"{name}\" is gone from the source"))
 }
 
@@ -270,12 +272,12 @@ fn identities(facts: &SourceFacts) -> Vec<PublicationIdentity> {
     facts.publications.iter().map(identity).collect()
 }
 
-fn lost(code: Code, what: String) -> Verdict {
-    Verdict::Lost { code, what }
+fn lost(code: Code, what: String) -> Early {
+    Early::new(Verdict::Lost { code, what })
 }
 
-fn refused(code: Code, what: String, hint: Option<String>) -> Verdict {
-    Verdict::Refused(defect::failure(Place::SourceConnect, Class::Defect, code, what, hint))
+fn refused(code: Code, what: String, hint: Option<String>) -> Early {
+    Early::new(Verdict::Refused(defect::failure(Place::SourceConnect, Class::Defect, code, what, hint)))
 }
 
 #[cfg(test)]
