@@ -46,6 +46,8 @@ impl<L: FlowLog, C: Clock> FlowActor<L, C> {
         });
         let FlowSetup { identity, open, stored, begin, policy, data, scope, cell, clock, wheel } = setup;
         let events = EventSequence::after(stored.newest_event);
+        let link = FlowLink::new(stored.lineage.clone(), stored.durable);
+        open.tasks.begin(&link);
         let tools = Tools {
             flow: open.id,
             log: open.log,
@@ -54,7 +56,7 @@ impl<L: FlowLog, C: Clock> FlowActor<L, C> {
             scope,
             bell,
             cell,
-            link: FlowLink::new(stored.lineage.clone(), stored.durable),
+            link,
             events: events.clone(),
         };
         let now = moment(&clock);

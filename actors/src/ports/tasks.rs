@@ -41,6 +41,9 @@ pub enum CheckOutcome {
 
 /// One flow's drivers. The futures run on the data runtime; dropping one ends it at any point.
 pub trait FlowTasks: Send + Sync + 'static {
+    /// A generation of the flow begins. Its senders are gone once it is over, tasks included.
+    fn begin(&self, link: &FlowLink);
+
     fn capture(&self, context: TaskContext<CaptureReport>) -> BoxFuture<'static, CaptureExit>;
 
     /// `take_over`: claim although another engine's lease is live.

@@ -9,6 +9,7 @@ use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
 use trellara_actors::apply::{ApplyExit, ApplyProgress, ApplyReport};
 use trellara_actors::capture::{CaptureExit, CaptureProgress, CaptureReport};
+use trellara_actors::flow::FlowLink;
 use trellara_actors::flow::state::Parked;
 use trellara_actors::ports::{
     CheckOutcome, Checkpoint, FlowFactory, FlowTasks, NumberedLog, OpenFlow, RemoveOptions, RemovedPart,
@@ -154,6 +155,8 @@ struct ScriptedTasks {
 }
 
 impl FlowTasks for ScriptedTasks {
+    fn begin(&self, _: &FlowLink) {}
+
     fn capture(&self, context: TaskContext<CaptureReport>) -> BoxFuture<'static, CaptureExit> {
         capture(Arc::clone(&self.flow), context).boxed()
     }

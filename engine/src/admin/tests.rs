@@ -12,6 +12,7 @@ use trellara_actors::apply::{ApplyExit, ApplyReport};
 use trellara_actors::capture::{CaptureExit, CaptureReport};
 use trellara_actors::failure::Code;
 use trellara_actors::fleet::{FleetSettings, FleetSetup, FleetView, WantedFlow};
+use trellara_actors::flow::FlowLink;
 use trellara_actors::flow::state::Parked;
 use trellara_actors::ports::{
     CheckOutcome, FlowFactory, FlowTasks, OpenFlow, RemoveOptions, RemovedPart, RemovedState, TaskContext,
@@ -66,6 +67,8 @@ async fn until(stop: StopSignal) {
 }
 
 impl FlowTasks for Idle {
+    fn begin(&self, _: &FlowLink) {}
+
     fn capture(&self, context: TaskContext<CaptureReport>) -> BoxFuture<'static, CaptureExit> {
         async move {
             until(context.stop).await;

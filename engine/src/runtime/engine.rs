@@ -81,6 +81,7 @@ impl Engine {
             settings: FleetSettings::default(),
             view: FleetView::default(),
         })?;
+        runtime.spawn(factory.renew_leases());
         runtime.spawn(retention::keep(factory.clone(), log.clone(), clock));
         let stop = Arc::new(Notify::new());
         let settings = Arc::new(settings);

@@ -14,6 +14,7 @@ use trellara_storage::records::{FlowIdentity, FlowPart};
 use trellara_storage::{Batch, Error, FlowId, FlowName};
 
 use super::clock::SystemClock;
+use super::leases::Leases;
 use super::removal;
 use super::tasks::EngineTasks;
 use crate::apply::PgTarget;
@@ -32,6 +33,7 @@ struct Shared {
     log: LogHandle,
     pools: Pools,
     heartbeats: Heartbeats,
+    leases: Leases,
     clock: SystemClock,
     /// Held while a new flow gets its number.
     numbering: Mutex<()>,
@@ -45,6 +47,7 @@ impl EngineFactory {
             log,
             pools: Pools::new(instance),
             heartbeats: Heartbeats::default(),
+            leases: Leases::default(),
             clock,
             numbering: Mutex::new(()),
         }))
@@ -59,6 +62,11 @@ impl EngineFactory {
     /// None for a flow that is not configured.
     pub fn settings(&self, flow: &FlowName) -> Option<FlowSettings> {
         self.0.configured.read().unwrap_or_else(PoisonError::into_inner).get(flow).cloned()
+    }
+
+    /// Renews the leases of every flow that it opened, until it is dropped.
+    pub fn renew_leases(&self) -> impl Future<Output = ()> + Send + use<> {
+        self.0.leases.clone().renew(self.0.engine.clone())
     }
 
     pub(super) fn source(&self, settings: &FlowSettings) -> Source {
@@ -135,6 +143,7 @@ impl FlowFactory for EngineFactory {
                 settings,
                 log: log.clone(),
                 recovered,
+                leases: factory.0.leases.clone(),
                 clock: factory.0.clock,
             };
             Ok(OpenFlow { id, log, tasks: Box::new(tasks) })

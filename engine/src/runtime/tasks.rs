@@ -11,12 +11,14 @@ use trellara_actors::apply::{
 use trellara_actors::capture::{
     self, CaptureContext, CaptureExit, CaptureReport, CaptureSettings, LineageSettings,
 };
+use trellara_actors::flow::FlowLink;
 use trellara_actors::flow::state::Parked;
 use trellara_actors::ports::{CheckOutcome, FlowTasks, TaskContext};
 use trellara_storage::log::FlowLogHandle;
 use trellara_storage::{Error, FlowId};
 
 use super::clock::SystemClock;
+use super::leases::{Kept, Leases};
 use crate::apply::PgTarget;
 use crate::settings::FlowSettings;
 use crate::source::Source;
@@ -35,10 +37,20 @@ pub(super) struct EngineTasks {
     pub(super) log: FlowLogHandle,
     /// The store was recovered, and this flow has not passed the lineage check since.
     pub(super) recovered: bool,
+    pub(super) leases: Leases,
     pub(super) clock: SystemClock,
 }
 
 impl FlowTasks for EngineTasks {
+    fn begin(&self, link: &FlowLink) {
+        let kept = Kept {
+            pool: Arc::clone(self.target.pool()),
+            lease: self.settings.target.lease,
+            target: link.target.subscribe(),
+        };
+        self.leases.keep(self.settings.name.clone(), kept);
+    }
+
     fn capture(&self, context: TaskContext<CaptureReport>) -> BoxFuture<'static, CaptureExit> {
         let TaskContext { link, reports, stop, .. } = context;
         let capture = CaptureContext {

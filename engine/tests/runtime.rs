@@ -1,0 +1,4 @@
+//! Whole flows between real databases, over a store in memory.
+
+mod fleet;
+mod leases;
