@@ -13,7 +13,7 @@ use trellara_actors::capture::{
 };
 use trellara_actors::flow::FlowLink;
 use trellara_actors::flow::state::Parked;
-use trellara_actors::ports::{CheckOutcome, FlowTasks, TaskContext};
+use trellara_actors::ports::{FlowTasks, TaskContext};
 use trellara_storage::log::FlowLogHandle;
 use trellara_storage::{Error, FlowId};
 
@@ -81,10 +81,10 @@ impl FlowTasks for EngineTasks {
         apply::run(apply, stop.receiver(), move |report| reports.send(report)).boxed()
     }
 
-    fn check(&self, parked: &Parked) -> BoxFuture<'static, CheckOutcome> {
+    fn check(&self, parked: &Parked) -> BoxFuture<'static, Result<Checked, Error>> {
         let (target, log) = (Arc::clone(&self.target), self.log.clone());
         let (instance, transaction) = (self.engine.instance, parked.transaction);
-        async move { check_outcome(apply::check(&*target, &log, instance, transaction).await) }.boxed()
+        async move { apply::check(&*target, &log, instance, transaction).await }.boxed()
     }
 
     fn log_max_bytes(&self) -> u64 {
@@ -110,21 +110,5 @@ impl EngineTasks {
     fn limits(&self) -> GroupLimits {
         let crate::settings::GroupLimits { transactions, changes, bytes } = self.settings.group;
         GroupLimits { transactions, changes, bytes }
-    }
-}
-
-fn check_outcome(checked: Result<Checked, Error>) -> CheckOutcome {
-    let not_asked = |why: &str| CheckOutcome::Store(why.to_owned());
-    match checked {
-        Ok(Checked::WouldApply) => CheckOutcome::WouldApply,
-        Ok(Checked::WouldFail(failure)) => CheckOutcome::WouldFail(Box::new(failure)),
-        Ok(Checked::Unanswered(failure)) => CheckOutcome::NotAsked(Box::new(failure)),
-        Ok(Checked::NotNext(at)) => {
-            not_asked(&format!("the target stands at {}, not before it", at.position))
-        }
-        Ok(Checked::Fenced(row)) => not_asked(&format!("{} applies this flow", row.holder)),
-        Ok(Checked::TargetLost) => not_asked("the checkpoint row is gone from the target"),
-        Ok(Checked::NotInLog) => not_asked("the log does not hold the transaction any more"),
-        Err(error) => not_asked(&error.to_string()),
     }
 }
