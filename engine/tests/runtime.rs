@@ -2,3 +2,4 @@
 
 mod fleet;
 mod leases;
+mod recovered;

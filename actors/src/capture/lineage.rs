@@ -23,8 +23,6 @@ pub struct LineageSettings {
     pub publications: Vec<String>,
     /// Content before the start is not this flow's business.
     pub from_now: bool,
-    /// The store was opened at an earlier point by explicit recovery.
-    pub recovered: bool,
 }
 
 /// What is known here before the source is asked.
@@ -32,6 +30,8 @@ pub struct LineageSettings {
 pub struct Known<'a> {
     pub lineage: Option<&'a Lineage>,
     pub durable: Progress,
+    /// The store was opened at an earlier point by explicit recovery, and this flow was not judged since.
+    pub recovered: bool,
     pub target: &'a TargetView,
 }
 
@@ -92,7 +92,7 @@ fn continued(
     }
     let checkpoint = known.target.checkpoint.as_ref();
     let applied = applied_in(&lineage, checkpoint);
-    covered_by_target(&slot, known.durable.position, applied.map(|applied| applied.applied), settings)?;
+    covered_by_target(&slot, known, applied.map(|applied| applied.applied), settings)?;
     adopt(lineage, slot, applied)
 }
 
@@ -103,7 +103,7 @@ fn without_record(known: Known<'_>, facts: &SourceFacts, settings: &LineageSetti
     }
     let slot = slot::usable(facts, settings)?;
     match &known.target.checkpoint {
-        Some(checkpoint) => from_checkpoint(checkpoint, slot, facts, settings),
+        Some(checkpoint) => from_checkpoint(checkpoint, slot, known, facts, settings),
         None => from_nothing(slot.is_some(), facts, settings),
     }
 }
@@ -128,6 +128,7 @@ fn from_nothing(slot_exists: bool, facts: &SourceFacts, settings: &LineageSettin
 fn from_checkpoint(
     checkpoint: &Checkpoint,
     slot: Option<Usable>,
+    known: Known<'_>,
     facts: &SourceFacts,
     settings: &LineageSettings,
 ) -> Judgement {
@@ -143,7 +144,7 @@ fn from_checkpoint(
     not_behind(checkpoint.applied.position, facts)?;
     let slot = slot.ok_or_else(|| slot::missing(settings))?;
     present(facts, settings).map_err(publication_missing)?;
-    covered_by_target(&slot, Lsn::ZERO, Some(checkpoint.applied), settings)?;
+    covered_by_target(&slot, known, Some(checkpoint.applied), settings)?;
     let lineage = Lineage {
         incarnation: checkpoint.incarnation,
         system_identifier: facts.system_identifier,
@@ -160,7 +161,7 @@ fn from_checkpoint(
 /// The slot was confirmed at or below what the target has: nothing is missing between the two.
 fn covered_by_target(
     slot: &Usable,
-    durable: Lsn,
+    known: Known<'_>,
     applied: Option<Progress>,
     settings: &LineageSettings,
 ) -> Result<(), Verdict> {
@@ -171,10 +172,10 @@ fn covered_by_target(
         format!("applied at the target to {}", applied.position)
     });
     let what = format!(
-        "slot \"{}\" was confirmed to {}; durable here to {durable}, {applied}",
-        settings.slot, slot.confirmed
+        "slot \"{}\" was confirmed to {}; durable here to {}, {applied}",
+        settings.slot, slot.confirmed, known.durable.position
     );
-    let code = if settings.recovered { Code::StoreRecovered } else { Code::SlotBeyondSafePoint };
+    let code = if known.recovered { Code::StoreRecovered } else { Code::SlotBeyondSafePoint };
     Err(lost(code, what))
 }
 

@@ -46,7 +46,9 @@ impl<L: FlowLog, C: Clock> FlowActor<L, C> {
         });
         let FlowSetup { identity, open, stored, begin, policy, data, scope, cell, clock, wheel } = setup;
         let events = EventSequence::after(stored.newest_event);
-        let link = FlowLink::new(stored.lineage.clone(), stored.durable);
+        // Apply waits for the link's lineage, and capture gives it once it is judged.
+        let judged = stored.lineage.clone().filter(|_| !stored.recovered);
+        let link = FlowLink::new(judged, stored.durable);
         open.tasks.begin(&link);
         let tools = Tools {
             flow: open.id,

@@ -8,7 +8,7 @@ use futures_util::future::BoxFuture;
 use tokio::sync::Mutex;
 use trellara_actors::apply::EngineIdentity;
 use trellara_actors::ports::{Clock, FlowFactory, OpenFlow, RemoveOptions, RemovedPart};
-use trellara_storage::families::{default, flows};
+use trellara_storage::families::flows;
 use trellara_storage::log::{FlowLogHandle, LogHandle};
 use trellara_storage::records::{FlowIdentity, FlowPart};
 use trellara_storage::{Batch, Error, FlowId, FlowName};
@@ -134,7 +134,6 @@ impl FlowFactory for EngineFactory {
             let settings = factory.settings(&flow).ok_or(Error::Closed)?;
             let id = factory.number(&settings).await?;
             let log = factory.0.log.for_flow(id);
-            let recovered = log.read(move |store| default::mark(store, id)).await?.is_some();
             let tasks = EngineTasks {
                 flow: id,
                 engine: factory.0.engine.clone(),
@@ -142,7 +141,6 @@ impl FlowFactory for EngineFactory {
                 target: Arc::new(factory.target(&settings, log.clone())),
                 settings,
                 log: log.clone(),
-                recovered,
                 leases: factory.0.leases.clone(),
                 clock: factory.0.clock,
             };

@@ -35,8 +35,6 @@ pub(super) struct EngineTasks {
     pub(super) source: Arc<Source>,
     pub(super) target: Arc<PgTarget<FlowLogHandle>>,
     pub(super) log: FlowLogHandle,
-    /// The store was recovered, and this flow has not passed the lineage check since.
-    pub(super) recovered: bool,
     pub(super) leases: Leases,
     pub(super) clock: SystemClock,
 }
@@ -100,7 +98,6 @@ impl EngineTasks {
                 slot: source.slot.clone(),
                 publications: source.publications.clone(),
                 from_now: self.settings.from_now,
-                recovered: self.recovered,
             },
             log_max_bytes: self.settings.log_max_bytes,
             keepalive_interval: KEEPALIVE_INTERVAL,

@@ -2,7 +2,7 @@
 //! together with the sweep of what dead connections left behind.
 
 use tokio::sync::watch;
-use trellara_storage::families::{chunks, dedup, flows, relations};
+use trellara_storage::families::{chunks, dedup, default, flows, relations};
 use trellara_storage::records::{DedupRecord, Durable, FlowPart, Lineage, RelationRecord};
 use trellara_storage::{Batch, CaptureSession, Error, Lsn, Progress, TransactionDigest};
 
@@ -105,6 +105,9 @@ async fn persist<S, L: FlowLog, C: Clock>(
         flows::put(&mut batch, flow, FlowPart::Lineage, &lineage);
     }
     flows::put(&mut batch, flow, FlowPart::Durable, &durable);
+    if stored.recovered {
+        default::clear_mark(&mut batch, flow);
+    }
     if let Some(digest) = digest {
         let received = context.clock.now().unix_micros();
         let record = DedupRecord { xid: 0, digest: *digest.bytes(), bytes: 0, received, outcome: None };

@@ -148,7 +148,6 @@ impl Engine {
                     slot: SLOT.to_owned(),
                     publications: vec!["p".to_owned()],
                     from_now: false,
-                    recovered: false,
                 },
                 log_max_bytes: u64::MAX,
                 keepalive_interval: Duration::from_secs(10),
