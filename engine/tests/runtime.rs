@@ -2,4 +2,5 @@
 
 mod fleet;
 mod leases;
+mod look;
 mod recovered;

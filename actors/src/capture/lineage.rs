@@ -14,6 +14,7 @@ use self::slot::Usable;
 use super::defect;
 use crate::failure::{Class, Code, Failure, Place};
 use crate::flow::TargetView;
+use crate::flow::state::Loss;
 use crate::ports::{Checkpoint, SourceFacts};
 
 /// What the flow is set up to be.
@@ -68,6 +69,36 @@ pub fn judge(known: Known<'_>, facts: &SourceFacts, settings: &LineageSettings) 
     judgement.unwrap_or_else(|verdict| verdict)
 }
 
+/// What a look at the source beside a running stream found.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Looked {
+    Same,
+    /// As `Verdict::Continue` has it.
+    Changed {
+        lineage: Lineage,
+        changed: Vec<String>,
+    },
+    Lost(Loss),
+    /// Another server answered than the one that streams, or the slot did not show: a new connection judges.
+    Elsewhere,
+}
+
+/// The part of the decision that may change under a running stream without ending it. No position is
+/// compared: what was read beside the stream is older than what has come through it meanwhile.
+pub(super) fn look(lineage: &Lineage, facts: &SourceFacts, settings: &LineageSettings) -> Looked {
+    if lineage.system_identifier != facts.system_identifier || facts.slot.is_none() {
+        return Looked::Elsewhere;
+    }
+    match same_publications(lineage, facts, settings) {
+        Ok(changed) if changed.is_empty() => Looked::Same,
+        Ok(changed) => {
+            let lineage = Lineage { publications: identities(facts), ..lineage.clone() };
+            Looked::Changed { lineage, changed }
+        }
+        Err(loss) => Looked::Lost(loss),
+    }
+}
+
 /// Early ends travel as errors, so that every check is one line.
 type Judgement = Result<Verdict, Verdict>;
 
@@ -82,7 +113,7 @@ fn continued(
     on_timeline(lineage.timeline, known.durable.position, facts)?;
     not_behind(known.durable.position, facts)?;
     let slot = slot::usable(facts, settings)?.ok_or_else(|| slot::missing(settings))?;
-    let changed = same_publications(lineage, facts, settings)?;
+    let changed = same_publications(lineage, facts, settings).map_err(Verdict::from)?;
     let lineage = Lineage { timeline: facts.timeline, publications: identities(facts), ..lineage.clone() };
     if slot.confirmed <= known.durable.position {
         return Ok(Verdict::Continue { lineage, confirmed: slot.confirmed, changed });
@@ -143,7 +174,7 @@ fn from_checkpoint(
     }
     not_behind(checkpoint.applied.position, facts)?;
     let slot = slot.ok_or_else(|| slot::missing(settings))?;
-    present(facts, settings).map_err(publication_missing)?;
+    present(facts, settings).map_err(|name| Verdict::from(publication_missing(name)))?;
     covered_by_target(&slot, known, Some(checkpoint.applied), settings)?;
     let lineage = Lineage {
         incarnation: checkpoint.incarnation,
@@ -236,14 +267,14 @@ fn same_publications(
     lineage: &Lineage,
     facts: &SourceFacts,
     settings: &LineageSettings,
-) -> Result<Vec<String>, Verdict> {
+) -> Result<Vec<String>, Loss> {
     present(facts, settings).map_err(publication_missing)?;
     let mut changed = Vec::new();
     for found in &facts.publications {
         match lineage.publications.iter().find(|known| known.name == found.name) {
             Some(known) if known.oid != found.oid => {
                 let what = format!("publication \"{}\" was dropped and made again", found.name);
-                return Err(lost(Code::PublicationReplaced, what));
+                return Err(Loss { code: Code::PublicationReplaced, what });
             }
             Some(known) if known.digest == found.digest => {}
             Some(_) | None => changed.push(found.name.clone()),
@@ -258,8 +289,14 @@ fn present<'a>(facts: &SourceFacts, settings: &'a LineageSettings) -> Result<(),
     settings.publications.iter().find(|name| !found(name)).map_or(Ok(()), |name| Err(name))
 }
 
-fn publication_missing(name: &str) -> Verdict {
-    lost(Code::PublicationMissing, format!("publication \"{name}\" is gone from the source"))
+fn publication_missing(name: &str) -> Loss {
+    Loss { code: Code::PublicationMissing, what: format!("publication \"{name}\" is gone from the source") }
+}
+
+impl From<Loss> for Verdict {
+    fn from(Loss { code, what }: Loss) -> Self {
+        Verdict::Lost { code, what }
+    }
 }
 
 fn identities(facts: &SourceFacts) -> Vec<PublicationIdentity> {

@@ -11,12 +11,12 @@ use trellara_actors::ports::{Clock, FlowFactory, OpenFlow, RemoveOptions, Remove
 use trellara_storage::families::flows;
 use trellara_storage::log::{FlowLogHandle, LogHandle};
 use trellara_storage::records::{FlowIdentity, FlowPart};
-use trellara_storage::{Batch, Error, FlowId, FlowName};
+use trellara_storage::{Batch, Error, FlowId, FlowName, Lsn};
 
 use super::clock::SystemClock;
-use super::leases::Leases;
-use super::removal;
+use super::generations::Generations;
 use super::tasks::EngineTasks;
+use super::{leases, removal};
 use crate::apply::PgTarget;
 use crate::postgres::pool::Pools;
 use crate::settings::FlowSettings;
@@ -33,7 +33,7 @@ struct Shared {
     log: LogHandle,
     pools: Pools,
     heartbeats: Heartbeats,
-    leases: Leases,
+    generations: Generations,
     clock: SystemClock,
     /// Held while a new flow gets its number.
     numbering: Mutex<()>,
@@ -47,7 +47,7 @@ impl EngineFactory {
             log,
             pools: Pools::new(instance),
             heartbeats: Heartbeats::default(),
-            leases: Leases::default(),
+            generations: Generations::default(),
             clock,
             numbering: Mutex::new(()),
         }))
@@ -66,7 +66,7 @@ impl EngineFactory {
 
     /// Renews the leases of every flow that it opened, until it is dropped.
     pub fn renew_leases(&self) -> impl Future<Output = ()> + Send + use<> {
-        self.0.leases.clone().renew(self.0.engine.clone())
+        leases::renew(self.0.generations.clone(), self.0.engine.clone())
     }
 
     pub(super) fn source(&self, settings: &FlowSettings) -> Source {
@@ -75,6 +75,11 @@ impl EngineFactory {
 
     pub(super) fn target(&self, settings: &FlowSettings, log: FlowLogHandle) -> PgTarget<FlowLogHandle> {
         PgTarget::new(settings, log, self.0.pools.pool(&settings.target))
+    }
+
+    /// As the flow's capture last read it; none while it does not run.
+    pub(super) fn restart_lsn(&self, flow: &FlowName) -> Option<Lsn> {
+        self.0.generations.restart_lsn(flow)
     }
 
     pub(super) fn log(&self) -> &LogHandle {
@@ -141,7 +146,7 @@ impl FlowFactory for EngineFactory {
                 target: Arc::new(factory.target(&settings, log.clone())),
                 settings,
                 log: log.clone(),
-                leases: factory.0.leases.clone(),
+                generations: factory.0.generations.clone(),
                 clock: factory.0.clock,
             };
             Ok(OpenFlow { id, log, tasks: Box::new(tasks) })

@@ -4,18 +4,17 @@
 //! It renews for as long as a generation of the flow lives, and never a row that another engine has claimed:
 //! that would hold off everybody for somebody who may be dead.
 
-use std::collections::BTreeMap;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
 use futures_util::future::join_all;
-use tokio::sync::{Notify, watch};
 use tokio::time::{Instant, timeout};
 use trellara_actors::apply::EngineIdentity;
 use trellara_actors::failure::{Failure, Place};
 use trellara_actors::flow::TargetView;
 use trellara_storage::{FlowName, InstanceId};
 
+use super::generations::{Generation, Generations};
 use crate::apply::checkpoint::{self, Claimant, Held};
 use crate::postgres::failure;
 use crate::postgres::pool::{Load, Pool};
@@ -23,72 +22,36 @@ use crate::postgres::pool::{Load, Pool};
 /// Between two renewals, and sooner where a lease is shorter than three of them.
 const INTERVAL: Duration = Duration::from_secs(10);
 
-/// The leases to keep. Cheap to clone.
-#[derive(Clone, Debug, Default)]
-pub(super) struct Leases(Arc<Shared>);
-
-#[derive(Debug, Default)]
-struct Shared {
-    kept: Mutex<BTreeMap<FlowName, Kept>>,
-    added: Notify,
+/// Renews until it is dropped.
+pub(super) async fn renew(generations: Generations, engine: EngineIdentity) {
+    let mut renewed = Instant::now();
+    loop {
+        let living = generations.living();
+        let interval = living.iter().map(|(_, one)| one.lease / 3).fold(INTERVAL, Duration::min);
+        tokio::select! {
+            biased;
+            () = tokio::time::sleep_until(renewed + interval) => {}
+            () = generations.begun() => continue,
+        }
+        renewed = Instant::now();
+        let rounds = due(&generations.living(), &engine).into_iter();
+        // Side by side, so that a target that does not answer keeps only its own flows waiting.
+        join_all(rounds.map(|(pool, held)| round(pool, engine.instance, held, interval))).await;
+    }
 }
 
-/// One flow's lease.
-#[derive(Clone, Debug)]
-pub(super) struct Kept {
-    pub(super) pool: Arc<Pool>,
-    pub(super) lease: Duration,
-    /// Ends with the flow's generation.
-    pub(super) target: watch::Receiver<TargetView>,
-}
-
-impl Leases {
-    /// From now on, in place of what was kept for the flow before.
-    pub(super) fn keep(&self, flow: FlowName, kept: Kept) {
-        self.kept().insert(flow, kept);
-        self.0.added.notify_one();
-    }
-
-    /// Renews until it is dropped.
-    pub(super) async fn renew(self, engine: EngineIdentity) {
-        let mut renewed = Instant::now();
-        loop {
-            let interval = self.interval();
-            tokio::select! {
-                biased;
-                () = tokio::time::sleep_until(renewed + interval) => {}
-                () = self.0.added.notified() => continue,
-            }
-            renewed = Instant::now();
-            let rounds = self.due(&engine).into_iter();
-            // Side by side, so that a target that does not answer keeps only its own flows waiting.
-            join_all(rounds.map(|(pool, held)| round(pool, engine.instance, held, interval))).await;
+/// What is to be renewed now, by pool.
+fn due(living: &[(FlowName, Generation)], engine: &EngineIdentity) -> Vec<(Arc<Pool>, Vec<Held>)> {
+    let mut due: Vec<(Arc<Pool>, Vec<Held>)> = Vec::new();
+    for (flow, generation) in living {
+        let Some(by) = claimant(&generation.target.borrow(), engine) else { continue };
+        let held = Held { flow: flow.clone(), by, lease: generation.lease };
+        match due.iter_mut().find(|(pool, _)| Arc::ptr_eq(pool, &generation.pool)) {
+            Some((_, flows)) => flows.push(held),
+            None => due.push((Arc::clone(&generation.pool), vec![held])),
         }
     }
-
-    fn interval(&self) -> Duration {
-        self.kept().values().map(|kept| kept.lease / 3).fold(INTERVAL, Duration::min)
-    }
-
-    /// What is to be renewed now, by pool; forgets the flows whose generation is over.
-    fn due(&self, engine: &EngineIdentity) -> Vec<(Arc<Pool>, Vec<Held>)> {
-        let mut kept = self.kept();
-        kept.retain(|_, kept| kept.target.has_changed().is_ok());
-        let mut due: Vec<(Arc<Pool>, Vec<Held>)> = Vec::new();
-        for (flow, kept) in &*kept {
-            let Some(by) = claimant(&kept.target.borrow(), engine) else { continue };
-            let held = Held { flow: flow.clone(), by, lease: kept.lease };
-            match due.iter_mut().find(|(pool, _)| Arc::ptr_eq(pool, &kept.pool)) {
-                Some((_, flows)) => flows.push(held),
-                None => due.push((Arc::clone(&kept.pool), vec![held])),
-            }
-        }
-        due
-    }
-
-    fn kept(&self) -> MutexGuard<'_, BTreeMap<FlowName, Kept>> {
-        self.0.kept.lock().unwrap_or_else(PoisonError::into_inner)
-    }
+    due
 }
 
 /// By which claim the row is ours; none when it is not. A flow that stays quarantined over a restart of the

@@ -4,6 +4,7 @@ mod clock;
 #[cfg(feature = "rocks")]
 mod engine;
 mod factory;
+mod generations;
 mod leases;
 mod probe;
 mod removal;

@@ -18,13 +18,15 @@ use trellara_storage::log::FlowLogHandle;
 use trellara_storage::{Error, FlowId};
 
 use super::clock::SystemClock;
-use super::leases::{Kept, Leases};
+use super::generations::{Generation, Generations};
 use crate::apply::PgTarget;
 use crate::settings::FlowSettings;
 use crate::source::Source;
 
 /// Least time between two records of keepalive positions that nobody asked for.
 const KEEPALIVE_INTERVAL: Duration = Duration::from_secs(10);
+/// Between two looks at slot and publications beside a running stream.
+const LOOK_INTERVAL: Duration = Duration::from_secs(60);
 
 /// Everything that the tasks of one flow share.
 #[derive(Debug)]
@@ -35,18 +37,19 @@ pub(super) struct EngineTasks {
     pub(super) source: Arc<Source>,
     pub(super) target: Arc<PgTarget<FlowLogHandle>>,
     pub(super) log: FlowLogHandle,
-    pub(super) leases: Leases,
+    pub(super) generations: Generations,
     pub(super) clock: SystemClock,
 }
 
 impl FlowTasks for EngineTasks {
     fn begin(&self, link: &FlowLink) {
-        let kept = Kept {
+        let generation = Generation {
             pool: Arc::clone(self.target.pool()),
             lease: self.settings.target.lease,
             target: link.target.subscribe(),
+            restart: link.restart.subscribe(),
         };
-        self.leases.keep(self.settings.name.clone(), kept);
+        self.generations.begin(self.settings.name.clone(), generation);
     }
 
     fn capture(&self, context: TaskContext<CaptureReport>) -> BoxFuture<'static, CaptureExit> {
@@ -101,6 +104,7 @@ impl EngineTasks {
             },
             log_max_bytes: self.settings.log_max_bytes,
             keepalive_interval: KEEPALIVE_INTERVAL,
+            look_interval: LOOK_INTERVAL,
         }
     }
 

@@ -101,6 +101,15 @@ impl Engine {
         })
     }
 
+    /// Both halves work.
+    pub(super) async fn runs(&self) {
+        eventually("the flow runs", || async {
+            let phase = self.status()?.phase();
+            [Phase::CatchingUp, Phase::Streaming].contains(&phase).then_some(())
+        })
+        .await;
+    }
+
     /// Ends everything in an orderly way.
     pub(super) async fn end(self) {
         self.fleet.close().await.unwrap();

@@ -55,7 +55,7 @@ async fn refused() -> World {
 async fn i11_a_quarantined_flow_keeps_its_lease_also_over_a_restart_and_frees_it_once_it_is_stopped() {
     let world = refused().await;
     let engine = world.engine(1).await;
-    engine.shows(Phase::CatchingUp).await;
+    engine.runs().await;
     world.source.batch_execute("INSERT INTO sale VALUES (11)").await.unwrap();
     engine.shows(Phase::Quarantined).await;
     outlast(&world).await;
@@ -83,7 +83,7 @@ async fn i11_a_quarantined_flow_keeps_its_lease_also_over_a_restart_and_frees_it
 async fn i11_a_row_that_another_engine_took_over_is_not_renewed_any_more() {
     let world = refused().await;
     let engine = world.engine(1).await;
-    engine.shows(Phase::CatchingUp).await;
+    engine.runs().await;
     let taken = "UPDATE trellara.checkpoint SET instance = '02020202020202020202020202020202', \
                  generation = generation + 1, lease_until = clock_timestamp()";
     world.target.batch_execute(taken).await.unwrap();

@@ -82,6 +82,8 @@ pub(super) async fn settle<S: SourcePort, L: FlowLog, C: Clock>(
     };
     let adopted = ground.adopted;
     let settled = persist(context, stored, ground, facts).await?;
+    let restart = facts.slot.as_ref().and_then(|slot| slot.restart);
+    context.link.restart.send_replace(restart);
     // Position first: apply waits for the lineage.
     context.link.durable.send_replace(settled.durable.progress);
     context.link.lineage.send_replace(Some(settled.lineage.clone()));

@@ -151,6 +151,7 @@ impl Engine {
                 },
                 log_max_bytes: u64::MAX,
                 keepalive_interval: Duration::from_secs(10),
+                look_interval: Duration::from_secs(60),
             },
             source: Arc::clone(&self.source),
             log,
