@@ -2,6 +2,8 @@
 
 mod clock;
 #[cfg(feature = "rocks")]
+mod descriptors;
+#[cfg(feature = "rocks")]
 mod engine;
 mod factory;
 mod generations;
