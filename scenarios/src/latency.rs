@@ -3,6 +3,8 @@
 //! Each probe commits one payment of its own at the source, then looks at the target until it is there. A probe that
 //! never arrives is a finding, not a gap in the figures.
 
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use anyhow::{Context as _, Result};
@@ -11,7 +13,7 @@ use tokio::task::JoinSet;
 use tokio_postgres::Client;
 
 use crate::fleet::Store;
-use crate::session;
+use crate::{session, wait};
 
 const PAUSE: Duration = Duration::from_millis(400);
 const FIRST_LOOK: Duration = Duration::from_millis(1);
@@ -61,46 +63,96 @@ impl Latency {
 #[derive(Debug)]
 pub struct Probes {
     stop: watch::Sender<bool>,
-    tasks: JoinSet<Vec<Sample>>,
+    tasks: JoinSet<()>,
+    samples: Samples,
+    stores: usize,
+}
+
+/// What all probes of a run add to.
+#[derive(Clone, Debug, Default)]
+struct Samples(Arc<Mutex<Vec<Sample>>>);
+
+impl Samples {
+    fn add(&self, sample: Sample) {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).push(sample);
+    }
+
+    fn all(&self) -> Vec<Sample> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
 }
 
 impl Probes {
     pub fn start<'a>(stores: impl Iterator<Item = &'a Store>) -> Self {
         let (stop, stopped) = watch::channel(false);
-        let began = Instant::now();
+        let (began, samples) = (Instant::now(), Samples::default());
         let mut tasks = JoinSet::new();
         for store in stores {
-            tasks.spawn(probe(store.clone(), began, stopped.clone()));
+            tasks.spawn(probe(store.clone(), began, samples.clone(), stopped.clone()));
         }
-        Self { stop, tasks }
+        Self { stop, stores: tasks.len(), tasks, samples }
+    }
+
+    /// Waits until every store has had this many more probe rows arrive than now.
+    ///
+    /// # Errors
+    /// Not within the time; the message says how many stores have.
+    pub async fn progress(&self, rows: usize, within: Duration) -> Result<()> {
+        let before = arrivals(&self.samples.all());
+        let what = format!("{rows} more probe rows in each of {} stores", self.stores);
+        wait::until(&what, within, async || {
+            let now = arrivals(&self.samples.all());
+            let more = |(store, count): (&String, &usize)| count - before.get(store).unwrap_or(&0) >= rows;
+            Ok((now.iter().filter(|arrived| more(*arrived)).count() == self.stores).then_some(()))
+        })
+        .await
+    }
+
+    /// Waits until this many samples were taken after the first `skip`, whether they arrived or not.
+    ///
+    /// # Errors
+    /// Not within the time.
+    pub async fn collect(&self, least: usize, skip: Duration, within: Duration) -> Result<()> {
+        let what = format!("{least} probes after the first {} s", skip.as_secs());
+        wait::until(&what, within, async || {
+            let counted = self.samples.all().iter().filter(|sample| sample.at >= skip).count();
+            Ok((counted >= least).then_some(()))
+        })
+        .await
     }
 
     /// # Errors
     /// A probe panicked.
     pub async fn stop(mut self) -> Result<Vec<Sample>> {
         let _ = self.stop.send(true);
-        let mut samples = Vec::new();
         while let Some(task) = self.tasks.join_next().await {
-            samples.extend(task.context("a probe panicked")?);
+            task.context("a probe panicked")?;
         }
-        Ok(samples)
+        Ok(self.samples.all())
     }
 }
 
-async fn probe(store: Store, began: Instant, mut stopped: watch::Receiver<bool>) -> Vec<Sample> {
-    let mut samples = Vec::new();
+/// Arrived rows of each store.
+fn arrivals(samples: &[Sample]) -> BTreeMap<String, usize> {
+    let mut counts = BTreeMap::new();
+    for sample in samples.iter().filter(|sample| sample.took.is_some()) {
+        *counts.entry(sample.store.clone()).or_insert(0) += 1;
+    }
+    counts
+}
+
+async fn probe(store: Store, began: Instant, samples: Samples, mut stopped: watch::Receiver<bool>) {
     while !*stopped.borrow() {
         // An error is a server that went away: the sessions are opened again.
-        let _ = session_of_probes(&store, began, &mut samples, &mut stopped).await;
+        let _ = session_of_probes(&store, began, &samples, &mut stopped).await;
     }
-    samples
 }
 
 /// Probes over one pair of sessions until stopped or cut off.
 async fn session_of_probes(
     store: &Store,
     began: Instant,
-    samples: &mut Vec<Sample>,
+    samples: &Samples,
     stopped: &mut watch::Receiver<bool>,
 ) -> Result<()> {
     let source = session::open(&store.source).await?;
@@ -113,7 +165,7 @@ async fn session_of_probes(
         let at = began.elapsed();
         commit(&source, counter).await?;
         let took = visible(&target, &look, counter).await?;
-        samples.push(Sample { store: store.id.clone(), at, took });
+        samples.add(Sample { store: store.id.clone(), at, took });
         tokio::select! {
             () = tokio::time::sleep(PAUSE) => {}
             _ = stopped.changed() => {}

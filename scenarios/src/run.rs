@@ -112,6 +112,7 @@ impl Scene {
             Step::FillDisk => self.fill_disk()?,
             Step::FreeDisk => self.free_disk()?,
             Step::StartProbes(probes) => self.start_probes(probes)?,
+            Step::Progress(progress) => self.progress(progress, report).await?,
             Step::CheckProbes(check) => self.check_probes(check, report).await?,
             Step::Repair(repair) => self.repair(repair, report).await?,
             Step::Kills(kills) => self.kill_at_random(kills, report).await?,

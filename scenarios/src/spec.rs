@@ -59,6 +59,8 @@ pub enum Step {
     FillDisk,
     FreeDisk,
     StartProbes(StartProbes),
+    /// Every probed store has new rows arrive.
+    Progress(Progress),
     CheckProbes(CheckProbes),
     /// Runs the printed commands of a flow's repair plan as printed.
     Repair(Repair),
@@ -107,12 +109,21 @@ pub struct StartProbes {
 
 #[derive(Clone, Copy, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
+pub struct Progress {
+    /// In each store.
+    pub rows: usize,
+    pub within_seconds: u64,
+}
+
+#[derive(Clone, Copy, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct CheckProbes {
     /// Samples of the first seconds are left out.
     pub skip_seconds: u64,
     pub max_millis: u64,
-    /// Fewer would prove nothing.
+    /// Fewer would prove nothing: they are waited for.
     pub at_least: usize,
+    pub within_seconds: u64,
 }
 
 #[derive(Clone, Debug, Deserialize)]

@@ -18,7 +18,7 @@ use ended::{Ended, damaged, found};
 use tokio::sync::watch;
 use trellara_storage::families::log::LoggedTransaction;
 use trellara_storage::records::{Outcome, QuarantineRecord, QuarantineState};
-use trellara_storage::{Incarnation, Lsn, Progress};
+use trellara_storage::{Incarnation, Lsn, Progress, TransactionDigest};
 
 use super::fence::Claiming;
 use super::isolate::Isolation;
@@ -61,6 +61,8 @@ struct Attached<S> {
     token: Token,
     incarnation: Incarnation,
     applied: Progress,
+    /// The transaction that the checkpoint named when it was claimed, until the log was seen to hold it.
+    unproven: Option<(Lsn, TransactionDigest)>,
     /// Commit LSNs of this incarnation's transactions that have a quarantine record.
     recorded: BTreeSet<Lsn>,
     /// When the row was last written, and when the connection was last used; monotonic.
@@ -136,6 +138,10 @@ impl<T: TargetPort, L: FlowLog, C: Clock, R: Fn(ApplyReport) + Send> Driver<T, L
 
     async fn turn(&mut self, at: &mut Attached<T::Session>) -> Result<(), Ended> {
         let durable = *self.durable.borrow_and_update();
+        if let Some(named) = at.unproven.filter(|(commit_lsn, _)| durable.covers(*commit_lsn)) {
+            self.same_history(at.incarnation, named).await?;
+            at.unproven = None;
+        }
         let unwritten = durable.position > at.applied.position;
         if unwritten && durable.commit_lsn >= at.applied.position {
             self.advance(at, durable).await

@@ -22,6 +22,7 @@ use crate::ports::{Clock, FlowLog, SourcePort};
 
 /// Runs one connection until it is told to stop or something ends it. `stop` is raised by `true`, or by the
 /// end of its sender; the connection is then closed in an orderly way.
+#[expect(clippy::manual_async_fn, reason = "Send is proven here, where the ports are still abstract")]
 pub fn run<S, L, C>(
     context: CaptureContext<S, L, C>,
     mut stop: watch::Receiver<bool>,

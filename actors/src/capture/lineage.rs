@@ -66,7 +66,7 @@ pub fn judge(known: Known<'_>, facts: &SourceFacts, settings: &LineageSettings) 
         Some(lineage) => continued(lineage, known, facts, settings),
         None => without_record(known, facts, settings),
     };
-    judgement.unwrap_or_else(|verdict| verdict)
+    judgement.unwrap_or_else(|ended| *ended)
 }
 
 /// What a look at the source beside a running stream found.
@@ -99,8 +99,10 @@ pub(super) fn look(lineage: &Lineage, facts: &SourceFacts, settings: &LineageSet
     }
 }
 
-/// Early ends travel as errors, so that every check is one line.
-type Judgement = Result<Verdict, Verdict>;
+/// A verdict that ends the judgement early; it travels as an error, so that every check is one line.
+type Early = Box<Verdict>;
+
+type Judgement = Result<Verdict, Early>;
 
 /// This store has a record of the flow.
 fn continued(
@@ -113,13 +115,13 @@ fn continued(
     on_timeline(lineage.timeline, known.durable.position, facts)?;
     not_behind(known.durable.position, facts)?;
     let slot = slot::usable(facts, settings)?.ok_or_else(|| slot::missing(settings))?;
-    let changed = same_publications(lineage, facts, settings).map_err(Verdict::from)?;
+    let changed = same_publications(lineage, facts, settings)?;
     let lineage = Lineage { timeline: facts.timeline, publications: identities(facts), ..lineage.clone() };
     if slot.confirmed <= known.durable.position {
         return Ok(Verdict::Continue { lineage, confirmed: slot.confirmed, changed });
     }
     if !known.target.read {
-        return Err(Verdict::NeedCheckpoint);
+        return Err(Early::new(Verdict::NeedCheckpoint));
     }
     let checkpoint = known.target.checkpoint.as_ref();
     let applied = applied_in(&lineage, checkpoint);
@@ -130,7 +132,7 @@ fn continued(
 /// This store has none: the target may.
 fn without_record(known: Known<'_>, facts: &SourceFacts, settings: &LineageSettings) -> Judgement {
     if !known.target.read {
-        return Err(Verdict::NeedCheckpoint);
+        return Err(Early::new(Verdict::NeedCheckpoint));
     }
     let slot = slot::usable(facts, settings)?;
     match &known.target.checkpoint {
@@ -174,7 +176,7 @@ fn from_checkpoint(
     }
     not_behind(checkpoint.applied.position, facts)?;
     let slot = slot.ok_or_else(|| slot::missing(settings))?;
-    present(facts, settings).map_err(|name| Verdict::from(publication_missing(name)))?;
+    present(facts, settings).map_err(publication_missing)?;
     covered_by_target(&slot, known, Some(checkpoint.applied), settings)?;
     let lineage = Lineage {
         incarnation: checkpoint.incarnation,
@@ -195,7 +197,7 @@ fn covered_by_target(
     known: Known<'_>,
     applied: Option<Progress>,
     settings: &LineageSettings,
-) -> Result<(), Verdict> {
+) -> Result<(), Early> {
     if applied.is_some_and(|applied| slot.confirmed <= applied.position) {
         return Ok(());
     }
@@ -211,7 +213,7 @@ fn covered_by_target(
 }
 
 fn adopt(lineage: Lineage, slot: Usable, checkpoint: Option<&Checkpoint>) -> Judgement {
-    let checkpoint = checkpoint.ok_or(Verdict::NeedCheckpoint)?;
+    let checkpoint = checkpoint.ok_or_else(|| Early::new(Verdict::NeedCheckpoint))?;
     let lineage = Lineage { start: checkpoint.applied.position, start_mode: StartMode::Adopted, ..lineage };
     Ok(Verdict::Adopt {
         lineage,
@@ -227,7 +229,7 @@ fn applied_in<'a>(lineage: &Lineage, checkpoint: Option<&'a Checkpoint>) -> Opti
     checkpoint.filter(|found| found.incarnation == lineage.incarnation && found.lineage == name)
 }
 
-fn same_source(lineage: &Lineage, facts: &SourceFacts) -> Result<(), Verdict> {
+fn same_source(lineage: &Lineage, facts: &SourceFacts) -> Result<(), Early> {
     if lineage.system_identifier == facts.system_identifier {
         return Ok(());
     }
@@ -236,7 +238,7 @@ fn same_source(lineage: &Lineage, facts: &SourceFacts) -> Result<(), Verdict> {
 }
 
 /// The timeline that `position` was received on is the current one, or ended at or beyond it.
-fn on_timeline(timeline: u32, position: Lsn, facts: &SourceFacts) -> Result<(), Verdict> {
+fn on_timeline(timeline: u32, position: Lsn, facts: &SourceFacts) -> Result<(), Early> {
     if timeline == facts.timeline {
         return Ok(());
     }
@@ -255,7 +257,7 @@ fn on_timeline(timeline: u32, position: Lsn, facts: &SourceFacts) -> Result<(), 
     }
 }
 
-fn not_behind(position: Lsn, facts: &SourceFacts) -> Result<(), Verdict> {
+fn not_behind(position: Lsn, facts: &SourceFacts) -> Result<(), Early> {
     if facts.position >= position {
         return Ok(());
     }
@@ -293,9 +295,9 @@ fn publication_missing(name: &str) -> Loss {
     Loss { code: Code::PublicationMissing, what: format!("publication \"{name}\" is gone from the source") }
 }
 
-impl From<Loss> for Verdict {
+impl From<Loss> for Early {
     fn from(Loss { code, what }: Loss) -> Self {
-        Verdict::Lost { code, what }
+        lost(code, what)
     }
 }
 
@@ -308,12 +310,12 @@ fn identities(facts: &SourceFacts) -> Vec<PublicationIdentity> {
     facts.publications.iter().map(identity).collect()
 }
 
-fn lost(code: Code, what: String) -> Verdict {
-    Verdict::Lost { code, what }
+fn lost(code: Code, what: String) -> Early {
+    Early::new(Verdict::Lost { code, what })
 }
 
-fn refused(code: Code, what: String, hint: Option<String>) -> Verdict {
-    Verdict::Refused(defect::failure(Place::SourceConnect, Class::Defect, code, what, hint))
+fn refused(code: Code, what: String, hint: Option<String>) -> Early {
+    Early::new(Verdict::Refused(defect::failure(Place::SourceConnect, Class::Defect, code, what, hint)))
 }
 
 #[cfg(test)]

@@ -3,7 +3,7 @@
 
 use trellara_storage::families::{events, flows, log, quarantine};
 use trellara_storage::records::{Floor, FlowPart, Lineage, QuarantineRecord, QuarantineState};
-use trellara_storage::{Batch, Error, FlowId, Incarnation, Progress, Store};
+use trellara_storage::{Batch, Error, FlowId, Incarnation, Lsn, Progress, Store, TransactionDigest};
 
 use super::{Driver, Ended};
 use crate::apply::{ApplyExit, ApplyReport};
@@ -32,6 +32,22 @@ fn known(store: &dyn Store, flow: FlowId, incarnation: Incarnation) -> Result<Kn
     })
 }
 
+/// The transaction that the checkpoint names, where this log has it or will receive it: it must be the
+/// same one. Below the start and below the floor nothing is known of it here.
+pub(super) fn to_prove(
+    lineage: &Lineage,
+    row: &Checkpoint,
+    known: &Known,
+) -> Option<(Lsn, TransactionDigest)> {
+    let named = (row.applied.commit_lsn, row.digest?);
+    (named.0 >= reach(lineage, known)).then_some(named)
+}
+
+fn reach(lineage: &Lineage, known: &Known) -> Lsn {
+    let pruned = known.floor.as_ref().filter(|floor| floor.incarnation == lineage.incarnation);
+    pruned.map_or(lineage.start, |floor| floor.pruned_below.max(lineage.start))
+}
+
 /// Same source, same incarnation, and within reach of the log.
 pub(super) fn accept(lineage: &Lineage, row: &Checkpoint, known: &Known) -> Result<(), Ended> {
     let name = lineage_name(lineage.system_identifier, &lineage.slot);
@@ -42,8 +58,7 @@ pub(super) fn accept(lineage: &Lineage, row: &Checkpoint, known: &Known) -> Resu
         );
         return Err(Ended::Exit(ApplyExit::LineageLost { code: Code::AnotherHistory, what }));
     }
-    let pruned = known.floor.as_ref().filter(|floor| floor.incarnation == lineage.incarnation);
-    let reach = pruned.map_or(lineage.start, |floor| floor.pruned_below.max(lineage.start));
+    let reach = reach(lineage, known);
     if row.applied.position < reach {
         let what = format!("checkpoint stands at {}, the log begins at {reach}", row.applied.position);
         return Err(Ended::Exit(ApplyExit::LineageLost { code: Code::TargetBehindLog, what }));
@@ -57,18 +72,23 @@ impl<T: TargetPort, L: FlowLog, C: Clock, R: Fn(ApplyReport) + Send> Driver<T, L
         Ok(self.context.log.read(move |store| known(store, flow, incarnation)).await?)
     }
 
-    /// Where the log still has the transaction that the checkpoint names, both mean the same one.
-    pub(super) async fn same_history(&mut self, row: &Checkpoint) -> Result<(), Ended> {
-        let Some(digest) = row.digest else { return Ok(()) };
-        let (flow, incarnation, at) = (self.context.flow, row.incarnation, row.applied.commit_lsn);
-        let logged = self.context.log.read(move |store| log::get(store, flow, incarnation, at)).await;
+    /// The log has come past the transaction that the checkpoint names: it must hold that very one. A log
+    /// that is behind the target may be filled from a source with another history.
+    pub(super) async fn same_history(
+        &mut self,
+        incarnation: Incarnation,
+        (commit_lsn, digest): (Lsn, TransactionDigest),
+    ) -> Result<(), Ended> {
+        let flow = self.context.flow;
+        let logged = self.context.log.read(move |store| log::get(store, flow, incarnation, commit_lsn)).await;
         match logged {
-            Ok(Some(logged)) if logged.digest() != digest => {
-                let what = format!("transaction at {at} is another one at the target");
+            Ok(Some(logged)) if logged.digest() == digest => Ok(()),
+            Ok(Some(_) | None) => {
+                let what = format!("transaction at {commit_lsn} is another one at the target");
                 Err(Ended::Exit(ApplyExit::LineageLost { code: Code::AnotherHistory, what }))
             }
             // A damaged record behind the checkpoint is not applied again.
-            Ok(_) | Err(Error::Corruption { .. }) => Ok(()),
+            Err(Error::Corruption { .. }) => Ok(()),
             Err(error) => Err(error.into()),
         }
     }

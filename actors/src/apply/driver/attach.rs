@@ -28,12 +28,12 @@ impl<T: TargetPort, L: FlowLog, C: Clock, R: Fn(ApplyReport) + Send> Driver<T, L
         self.context.link.target.send_replace(view(Some(row.clone())));
         (self.report)(ApplyReport::Claimed(row.clone()));
         align::accept(&lineage, &row, &known)?;
-        self.same_history(&row).await?;
         let mut at = Attached {
             session: Some(session),
             token: row.token,
             incarnation: row.incarnation,
             applied: row.applied,
+            unproven: align::to_prove(&lineage, &row, &known),
             recorded: known
                 .records
                 .iter()

@@ -2,7 +2,7 @@
 
 use trellara_storage::Lsn;
 
-use super::{LineageSettings, Verdict, lost, refused};
+use super::{Early, LineageSettings, Verdict, lost, refused};
 use crate::capture::defect;
 use crate::failure::{Class, Code, Place};
 use crate::ports::{SlotFacts, SlotKind, SourceFacts, WalStatus};
@@ -16,7 +16,7 @@ pub(super) struct Usable {
 }
 
 /// None when there is no slot of this name.
-pub(super) fn usable(facts: &SourceFacts, settings: &LineageSettings) -> Result<Option<Usable>, Verdict> {
+pub(super) fn usable(facts: &SourceFacts, settings: &LineageSettings) -> Result<Option<Usable>, Early> {
     let Some(slot) = &facts.slot else { return Ok(None) };
     if let Some(what) = mismatch(slot) {
         return Err(mismatched(settings, what));
@@ -33,12 +33,12 @@ pub(super) fn usable(facts: &SourceFacts, settings: &LineageSettings) -> Result<
     Ok(Some(Usable { confirmed }))
 }
 
-pub(super) fn missing(settings: &LineageSettings) -> Verdict {
+pub(super) fn missing(settings: &LineageSettings) -> Early {
     lost(Code::SlotMissing, format!("slot \"{}\" is gone from the source", settings.slot))
 }
 
 /// A slot that neither this store nor the target knows of may have been confirmed to anywhere.
-pub(super) fn unknown(settings: &LineageSettings) -> Verdict {
+pub(super) fn unknown(settings: &LineageSettings) -> Early {
     let what = format!(
         "slot \"{}\" exists, but neither this engine nor the target has a record of it",
         settings.slot
@@ -63,7 +63,7 @@ fn mismatch(slot: &SlotFacts) -> Option<String> {
     slot.two_phase.then(|| "was made with two_phase, which would send prepared transactions early".to_owned())
 }
 
-fn mismatched(settings: &LineageSettings, what: String) -> Verdict {
+fn mismatched(settings: &LineageSettings, what: String) -> Early {
     let hint = format!(
         "to replace it, once nothing else reads from it: {} SELECT pg_create_logical_replication_slot({}, \
          '{PLUGIN}'); what was committed between the two is not sent",
@@ -73,21 +73,21 @@ fn mismatched(settings: &LineageSettings, what: String) -> Verdict {
     refused(Code::SlotMismatch, format!("slot \"{}\" {what}", settings.slot), Some(hint))
 }
 
-fn invalidated(settings: &LineageSettings, reason: &str) -> Verdict {
+fn invalidated(settings: &LineageSettings, reason: &str) -> Early {
     lost(Code::SlotInvalidated, format!("slot \"{}\" was invalidated: {reason}", settings.slot))
 }
 
 /// Without a confirmed position the slot is still being made; it says neither "everything" nor "nothing".
-fn unfinished(settings: &LineageSettings) -> Verdict {
+fn unfinished(settings: &LineageSettings) -> Early {
     let what = format!("slot \"{}\" is still being made and has no position yet", settings.slot);
     let hint = "it waits for transactions that were open when it was begun".to_owned();
-    Verdict::Refused(defect::failure(
+    Early::new(Verdict::Refused(defect::failure(
         Place::SourceConnect,
         Class::Transient,
         Code::SlotInUse,
         what,
         Some(hint),
-    ))
+    )))
 }
 
 fn drop_statement(settings: &LineageSettings) -> String {
