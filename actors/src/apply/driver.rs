@@ -47,8 +47,16 @@ pub fn run<T: TargetPort, L: FlowLog, C: Clock>(
         let link = context.link.clone();
         let mut driver = Driver::new(context, stop, report);
         let exit = driver.drive().await;
-        // Nobody writes keepalive positions for this flow now, so capture must not wait for them.
-        link.target.send_modify(|view| view.answering = false);
+        // Nobody writes keepalive positions for this flow now, so capture must not wait for them. Of a row
+        // that is another engine's nothing is known any more.
+        link.target.send_modify(|view| match exit {
+            ApplyExit::Fenced(_) => *view = TargetView::default(),
+            ApplyExit::Stopped
+            | ApplyExit::Quarantined(_)
+            | ApplyExit::LineageLost { .. }
+            | ApplyExit::Failed(_)
+            | ApplyExit::Store(_) => view.answering = false,
+        });
         exit
     }
 }

@@ -155,6 +155,8 @@ fn log_full(parts: &mut Parts, view: View<'_>, commands: &Commands<'_>) -> Words
         | Phase::Streaming
         | Phase::Unknown => false,
     });
+    // More room alone ends in a full log again; only what blocks apply makes it drain.
+    let more_room = if blocked { "or: give the log more room" } else { "give the log more room" };
     if blocked {
         parts
             .notes
@@ -168,7 +170,7 @@ fn log_full(parts: &mut Parts, view: View<'_>, commands: &Commands<'_>) -> Words
         changes: Some("capture goes on and the source may drop its WAL".to_owned()),
         undo: Some("lower it again once the log has drained".to_owned()),
         proof: Some(commands.proof()),
-        ..commands.command("give the log more room", &["config", "reload"])
+        ..commands.command(more_room, &["config", "reload"])
     });
     ("capture; the source's slot holds its WAL meanwhile", "apply drains the log, or the log gets more room")
 }

@@ -13,7 +13,7 @@ use crate::apply::outcome::{Whereabouts, whereabouts};
 use crate::apply::{ApplyExit, ApplyReport};
 use crate::capture::lineage_name;
 use crate::failure::Code;
-use crate::ports::{Checkpoint, Claim, Clock, FlowLog, InitialCheckpoint, TargetPort, TargetSession};
+use crate::ports::{Checkpoint, Claim, Claimed, Clock, FlowLog, InitialCheckpoint, TargetPort, TargetSession};
 use trellara_storage::records::Lineage;
 use trellara_storage::{Lsn, Progress};
 
@@ -47,10 +47,20 @@ impl<T: TargetPort, L: FlowLog, C: Clock, R: Fn(ApplyReport) + Send> Driver<T, L
         Ok(at)
     }
 
-    /// Reads the row before anything is claimed: capture decides by it whether to adopt or to begin.
+    /// Reads the row before anything is claimed: capture decides by it whether to adopt or to begin. While
+    /// another engine holds the row the slot's position is that engine's doing, and capture is told nothing.
     async fn look(&mut self) -> Result<(T::Session, Lineage), Ended> {
         let mut session = self.connect().await?;
-        let row = session.checkpoint().await.map_err(beyond_apply)?;
+        let mut told = false;
+        let row = loop {
+            match session.checkpoint().await.map_err(beyond_apply)? {
+                Some(row) if self.is_anothers(&row) => {
+                    let verdict = self.judge(Claimed::Held(row));
+                    self.behind(verdict, &mut told).await?;
+                }
+                row => break row,
+            }
+        };
         self.context.link.target.send_replace(view(row));
         let lineage = self.context.link.lineage.borrow().clone();
         if let Some(lineage) = lineage {
@@ -59,6 +69,10 @@ impl<T: TargetPort, L: FlowLog, C: Clock, R: Fn(ApplyReport) + Send> Driver<T, L
         drop(session);
         let lineage = self.lineage().await?;
         Ok((self.connect().await?, lineage))
+    }
+
+    fn is_anothers(&self, row: &Checkpoint) -> bool {
+        row.lease_live && row.token.instance != self.context.engine.instance && !self.claiming.take_over()
     }
 
     async fn lineage(&mut self) -> Result<Lineage, Ended> {
@@ -91,17 +105,31 @@ impl<T: TargetPort, L: FlowLog, C: Clock, R: Fn(ApplyReport) + Send> Driver<T, L
         loop {
             let claim = self.asked(lineage, known);
             let claimed = session.claim(&claim).await.map_err(beyond_apply)?;
-            match self.claiming.on(claimed, self.context.clock.elapsed()) {
+            match self.judge(claimed) {
                 Verdict::Ours(row) => return Ok(row),
-                Verdict::Fenced(row) => return Err(Ended::Exit(ApplyExit::Fenced(Box::new(row)))),
-                Verdict::Lost => return Err(lost()),
-                Verdict::Wait(row) => {
-                    if !std::mem::replace(&mut told, true) {
-                        let summary = format!("waiting for the lease of {}", row.holder);
-                        (self.report)(ApplyReport::Retrying(waiting(Code::Fenced, summary)));
-                    }
-                    self.sleep(LOOK).await?;
+                verdict @ (Verdict::Wait(_) | Verdict::Fenced(_) | Verdict::Lost) => {
+                    self.behind(verdict, &mut told).await?;
                 }
+            }
+        }
+    }
+
+    fn judge(&mut self, claimed: Claimed) -> Verdict {
+        self.claiming.on(claimed, self.context.clock.elapsed())
+    }
+
+    /// Waits a moment for the lease of another engine, and says so once; ends where waiting does not help.
+    async fn behind(&mut self, verdict: Verdict, told: &mut bool) -> Result<(), Ended> {
+        match verdict {
+            Verdict::Ours(_) => Ok(()),
+            Verdict::Fenced(row) => Err(Ended::Exit(ApplyExit::Fenced(Box::new(row)))),
+            Verdict::Lost => Err(lost()),
+            Verdict::Wait(row) => {
+                if !std::mem::replace(told, true) {
+                    let summary = format!("waiting for the lease of {}", row.holder);
+                    (self.report)(ApplyReport::Retrying(waiting(Code::Fenced, summary)));
+                }
+                self.sleep(LOOK).await
             }
         }
     }

@@ -1,5 +1,8 @@
 //! Two engines, lost targets, foreign checkpoints (I8, I11).
 
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
 use trellara_storage::families::flows;
 use trellara_storage::records::{Floor, FlowPart, Lineage, LoggedBytes, PruneRule, StartMode};
 use trellara_storage::{Batch, Durability, Incarnation, InstanceId, Progress, Store, TransactionDigest};
@@ -44,6 +47,26 @@ fn i11_a_live_lease_of_another_engine_is_waited_out_and_then_fences() {
     assert_eq!(world.effects(), [1]);
     let waits = world.reports.lock().unwrap();
     assert_eq!(waits.iter().filter(|report| matches!(report, ApplyReport::Retrying(_))).count(), 1);
+}
+
+#[test]
+fn i11_capture_is_told_nothing_of_a_row_that_another_engine_holds() {
+    let mut world = World::new(1);
+    world.run();
+    taken(&world, true);
+    let link = world.link.clone();
+    let told = Arc::new(AtomicBool::new(false));
+    let heard = Arc::clone(&told);
+    let exit = world.run_until(move || {
+        let view = link.target.borrow();
+        if view.checkpoint.as_ref().is_some_and(|row| row.holder == "engine 2") {
+            heard.store(true, Ordering::Relaxed);
+        }
+        false
+    });
+    assert!(matches!(exit, ApplyExit::Fenced(_)), "{exit:?}");
+    assert!(!told.load(Ordering::Relaxed), "it would judge the slot by what that engine applied so far");
+    assert!(!world.link.target.borrow().read, "nor by what it was told before");
 }
 
 #[test]
