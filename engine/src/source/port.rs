@@ -28,6 +28,7 @@ static CONNECTING: Semaphore = Semaphore::const_new(64);
 pub struct Source {
     flow: FlowName,
     settings: SourceSettings,
+    from_now: bool,
     instance: String,
     application_name: String,
     heartbeats: Heartbeats,
@@ -39,6 +40,7 @@ impl Source {
         Self {
             flow: flow.name.clone(),
             settings: flow.source.clone(),
+            from_now: flow.from_now,
             instance: flow.instance.clone(),
             application_name: format!("{}{generation}", application_prefix(&flow.instance)),
             heartbeats,
@@ -66,7 +68,7 @@ impl Source {
     /// The source does not answer.
     pub async fn preflight(&self) -> Result<Vec<Finding>, Failure> {
         let mut catalog = self.catalog().await.map_err(failed)?;
-        preflight::findings(&mut catalog, &self.settings, &self.instance).await.map_err(failed)
+        preflight::findings(&mut catalog, &self.settings, &self.instance, self.from_now).await.map_err(failed)
     }
 
     /// A connection for commands and catalog reads, whose text is UTF-8 whatever the source's encoding.
