@@ -36,7 +36,7 @@ pub(super) fn lines(out: Out<'_>, flows: &[FlowLine], now: Time) -> io::Result<(
 /// is the order of the questions.
 pub(crate) fn detail(out: Out<'_>, detail: &FlowDetail) -> io::Result<()> {
     let line = &detail.line;
-    writeln!(out, "{}  {} since {}", line.flow, line.phase, human::age(detail.at, line.since))?;
+    writeln!(out, "{}  {} for {}", line.flow, line.phase, human::age(detail.at, line.since))?;
     conditions(out, &detail.conditions, detail.at)?;
     if let Some(next) = &line.next {
         writeln!(out, "\nnext: {next}")?;

@@ -29,7 +29,7 @@ fn write_blockage(out: Out<'_>, number: usize, blockage: &Blockage, plan: &Plan)
         format!(" ({})", blockage.evidence.join(", "))
     };
     let code = blockage.code.as_ref().map_or_else(String::new, |code| format!(" {code}"));
-    writeln!(out, "{number}. {}  {}{code}, since {age}{evidence}", blockage.flow, blockage.kind)?;
+    writeln!(out, "{number}. {}  {}{code}, for {age}{evidence}", blockage.flow, blockage.kind)?;
     writeln!(out, "   what      {}", blockage.what)?;
     writeln!(out, "   why       {}", blockage.why)?;
     writeln!(out, "   unblocks  {}", blockage.unblocks)?;

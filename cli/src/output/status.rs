@@ -62,7 +62,7 @@ pub(crate) fn diagnostics(out: Out<'_>, found: &Diagnostics) -> io::Result<()> {
 
 fn diagnose(out: Out<'_>, diagnosis: &Diagnosis, found: &Diagnostics) -> io::Result<()> {
     let line = &diagnosis.line;
-    writeln!(out, "{}  {} since {}", line.flow, line.phase, human::age(found.at, line.since))?;
+    writeln!(out, "{}  {} for {}", line.flow, line.phase, human::age(found.at, line.since))?;
     flow::conditions(out, &diagnosis.conditions, found.at)?;
     for record in &diagnosis.quarantine {
         writeln!(out, "  {}", quarantine::one_line(record))?;

@@ -68,6 +68,8 @@ impl Stop {
             Cause::Rows { code, expected, met } => found(*code, format!("{met} of {expected} rows were met")),
             Cause::Misfit(misfit) => found(misfit.code, misfit.what.to_owned()),
             Cause::Breach(breach) => ErrorFacts {
+                schema: Some(breach.table.schema.clone()),
+                table: Some(breach.table.name.clone()),
                 column: breach.column.clone(),
                 remedy: breach.ddl.clone(),
                 ..found(breach.code, breach.what.clone())

@@ -69,7 +69,8 @@ async fn probe(flow: &FlowSettings) -> Vec<Found> {
         side,
         blocking: true,
         code: failure.code.to_string(),
-        what: failure.summary,
+        // No row was touched yet, so the server's own words hold no values.
+        what: format!("{} ({})", failure.summary, failure.detail.message),
         remedy: failure.detail.remedy,
     };
     let mut found = Vec::new();
@@ -126,7 +127,7 @@ fn as_text(reports: &[(String, Vec<Found>)]) -> String {
             let weight = if *blocking { "blocks" } else { "warning" };
             let _ = writeln!(text, "  {side:<7} {weight:<8} {code}  {what}");
             for sql in remedy {
-                let _ = writeln!(text, "  {:<16} {sql};", "");
+                let _ = writeln!(text, "  {:<16} {sql}", "");
             }
         }
     }

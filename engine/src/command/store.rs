@@ -125,7 +125,9 @@ fn recover(arguments: &Recover) -> anyhow::Result<Exit> {
     };
     let recovered = RocksStore::recover(&settings.data_dir, rocks_settings(&settings), &asked)
         .context("the store cannot be recovered; a store backup is the way")?;
-    complain("the store was opened up to the damage; what was acknowledged behind it is gone");
+    complain(
+        "the store was opened up to the first damage, if there was any; what was acknowledged behind it is gone",
+    );
     match arguments.common.output {
         Output::Json => answer(&json!({ "flows_to_check": recovered.marked }).to_string()),
         Output::Text => answer(&format!(

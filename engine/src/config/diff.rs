@@ -143,7 +143,7 @@ fn live(flow: &FlowSettings) -> [(&'static str, String); 23] {
         ("pool.max", target.pool_max.to_string()),
         ("on_missing_row", policy(target.on_missing_row)),
         ("on_duplicate", policy(target.on_duplicate)),
-        ("apply", format!("{:?}", flow.group)),
+        ("apply", show::group(&flow.group)),
         ("log.max_bytes", show_bytes(flow.log_max_bytes)),
         ("log.retain_applied", show_duration(flow.log_retain_applied)),
         ("log.retain_applied_bytes", show_bytes(flow.log_retain_applied_bytes)),

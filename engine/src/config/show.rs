@@ -4,6 +4,8 @@
 use std::collections::BTreeSet;
 use std::fmt::{self, Write};
 
+use trellara_actors::apply::GroupLimits;
+
 use super::units::{show_bytes, show_duration};
 use super::{LogBudget, Settings};
 use crate::settings::{FlowSettings, Password, RowPolicy, Server, TlsMode, TriggerPolicy};
@@ -109,13 +111,7 @@ fn write_policies(out: &mut String, flow: &FlowSettings) -> fmt::Result {
         writeln!(out, "    start: from_now")?;
     }
     writeln!(out, "    heartbeat: {{ interval: {} }}", show_duration(flow.source.heartbeat_interval))?;
-    writeln!(
-        out,
-        "    apply: {{ group_transactions: {}, group_changes: {}, group_bytes: {} }}",
-        flow.group.transactions,
-        flow.group.changes,
-        show_bytes(flow.group.bytes)
-    )?;
+    writeln!(out, "    apply: {}", group(&flow.group))?;
     writeln!(
         out,
         "    log: {{ max_bytes: {}, retain_applied: {}, retain_applied_bytes: {} }}",
@@ -158,6 +154,16 @@ fn write_server(out: &mut String, server: &Server) -> fmt::Result {
         }
     }
     writeln!(out, "      connect_timeout: {}", show_duration(server.connect_timeout))
+}
+
+/// The limits as they are written in the file.
+pub(super) fn group(limits: &GroupLimits) -> String {
+    format!(
+        "{{ group_transactions: {}, group_changes: {}, group_bytes: {} }}",
+        limits.transactions,
+        limits.changes,
+        show_bytes(limits.bytes)
+    )
 }
 
 pub(super) fn tls(mode: TlsMode) -> &'static str {

@@ -232,6 +232,15 @@ mod reload {
     }
 
     #[test]
+    fn changed_limits_are_shown_as_they_are_written() {
+        let new = FLEET.replace("defaults:\n", "defaults:\n  apply: { group_transactions: 100 }\n");
+        let report = between(FLEET, &new).report;
+        let change = &report.changed[0].fields[0];
+        assert_eq!(change.field, "apply");
+        assert_eq!(change.to, "{ group_transactions: 100, group_changes: 20000, group_bytes: 8MiB }");
+    }
+
+    #[test]
     fn the_same_configuration_is_no_change() {
         let report = between(FLEET, FLEET).report;
         assert!(report.needs_restart.iter().all(|change| change.field != "instance"));

@@ -36,6 +36,8 @@ pub enum Lookup {
 pub struct Breach {
     pub code: Code,
     pub what: String,
+    /// The target table, whether it exists or not.
+    pub table: TableName,
     pub column: Option<String>,
     /// To be run at the target as printed; empty where only a person can decide.
     pub ddl: Vec<String>,
@@ -53,11 +55,11 @@ pub fn check(
     let table = match object {
         TargetObject::Table(table) => *table,
         TargetObject::NotATable => {
-            return Err(breach(Code::ContractBroken, "target is not a table", None, Vec::new()));
+            return Err(breach(name, Code::ContractBroken, "target is not a table", None, Vec::new()));
         }
         TargetObject::Missing { schema_exists } => {
             let ddl = ddl::create_table(relation, name, schema_exists);
-            return Err(breach(Code::TableMissing, "table is missing", None, ddl));
+            return Err(breach(name, Code::TableMissing, "table is missing", None, ddl));
         }
     };
     let fitted = fit(relation, &table);
@@ -77,7 +79,7 @@ fn match_columns(relation: &RelationRecord, table: &TargetTable) -> Result<Vec<u
     let name = &table.name;
     let mut columns = Vec::with_capacity(relation.columns.len());
     for column in &relation.columns {
-        let named = |code, what, ddl| breach(code, what, Some(&column.name), ddl);
+        let named = |code, what, ddl| breach(name, code, what, Some(&column.name), ddl);
         let Some(place) = table.column(&column.name) else {
             return Err(named(Code::ColumnMissing, "column is missing", ddl::add_column(name, column)));
         };
@@ -112,7 +114,7 @@ fn check_unsent(columns: &[usize], table: &TargetTable) -> Result<(), Breach> {
     // The columns of a primary key cannot lose their NOT NULL.
     let ddl = if column.primary_key { Vec::new() } else { ddl::drop_not_null(&table.name, &column.name) };
     let what = "target requires a column that the source does not send";
-    Err(breach(Code::ColumnRequired, what, Some(&column.name), ddl))
+    Err(breach(&table.name, Code::ColumnRequired, what, Some(&column.name), ddl))
 }
 
 fn find_lookup(relation: &RelationRecord, table: &TargetTable, columns: &[usize]) -> Result<Lookup, Breach> {
@@ -134,7 +136,13 @@ fn find_lookup(relation: &RelationRecord, table: &TargetTable, columns: &[usize]
                 return Ok(Lookup::Key(keys));
             }
             let ddl = ddl::key_index(relation, &table.name);
-            Err(breach(Code::KeyMissing, "no usable unique index over the replica identity", None, ddl))
+            Err(breach(
+                &table.name,
+                Code::KeyMissing,
+                "no usable unique index over the replica identity",
+                None,
+                ddl,
+            ))
         }
     }
 }
@@ -156,8 +164,15 @@ fn full_lookup(table: &TargetTable, columns: &[usize]) -> Lookup {
         .map_or(Lookup::WholeRow, Lookup::Key)
 }
 
-fn breach(code: Code, what: &str, column: Option<&str>, ddl: Vec<String>) -> Breach {
-    Breach { code, what: what.to_owned(), column: column.map(str::to_owned), ddl, target_relation: None }
+fn breach(table: &TableName, code: Code, what: &str, column: Option<&str>, ddl: Vec<String>) -> Breach {
+    Breach {
+        code,
+        what: what.to_owned(),
+        table: table.clone(),
+        column: column.map(str::to_owned),
+        ddl,
+        target_relation: None,
+    }
 }
 
 #[cfg(test)]

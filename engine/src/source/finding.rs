@@ -34,10 +34,11 @@ impl Finding {
     pub(super) fn into_failure(self) -> Failure {
         let facts = ErrorFacts {
             kind: Some(ErrorKind::Finding(self.code)),
-            message: self.what,
+            message: self.what.clone(),
             remedy: self.remedy,
             ..ErrorFacts::default()
         };
-        classify(Place::SourceConnect, facts)
+        // The code's title alone sends nobody to the right object.
+        Failure { summary: self.what, ..classify(Place::SourceConnect, facts) }
     }
 }

@@ -69,7 +69,7 @@ impl Source {
     /// The source does not answer.
     pub async fn preflight(&self) -> Result<Vec<Finding>, Failure> {
         let mut catalog = self.catalog().await.map_err(failed)?;
-        preflight::findings(&mut catalog, &self.settings, &self.instance).await.map_err(failed)
+        preflight::findings(&mut catalog, &self.settings, &self.instance, self.from_now).await.map_err(failed)
     }
 
     /// A connection for commands and catalog reads, whose text is UTF-8 whatever the source's encoding.

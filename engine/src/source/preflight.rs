@@ -14,6 +14,7 @@ pub(super) async fn findings(
     connection: &mut Connection,
     settings: &SourceSettings,
     instance: &str,
+    from_now: bool,
 ) -> Result<Vec<Finding>, Error> {
     let mut findings = setup::findings(connection, settings, instance).await?;
     findings.extend(publications(connection, settings).await?);
@@ -21,7 +22,7 @@ pub(super) async fn findings(
         findings.extend(self::table(connection, settings, table).await?);
     }
     if slot::facts(connection, &settings.slot).await?.is_none() {
-        findings.extend(before_the_slot(connection, settings).await?);
+        findings.extend(before_the_slot(connection, settings, from_now).await?);
     }
     Ok(findings)
 }
@@ -120,15 +121,20 @@ fn judge_table(name: &str, settings: &SourceSettings, row: &Row) -> Result<Vec<F
 async fn before_the_slot(
     connection: &mut Connection,
     settings: &SourceSettings,
+    from_now: bool,
 ) -> Result<Vec<Finding>, Error> {
     let mut findings = room(connection).await?;
     let holding = inspect::with_rows(connection, &settings.tables).await?;
     if !holding.is_empty() {
-        let what = format!(
-            "tables hold rows before the start, which only start: from_now accepts: {}",
-            holding.join(", ")
-        );
-        findings.push(Finding::warning(Code::TablesNotEmpty, what, Vec::new()));
+        let tables = holding.join(", ");
+        findings.push(if from_now {
+            let what = format!("tables hold rows before the start, which are not copied: {tables}");
+            Finding::warning(Code::TablesNotEmpty, what, Vec::new())
+        } else {
+            let what =
+                format!("tables hold rows before the start, which only start: from_now accepts: {tables}");
+            Finding::blocking(Code::TablesNotEmpty, what, Vec::new())
+        });
     }
     for writer in writers(connection).await? {
         let what = format!("making the slot waits for {writer}");

@@ -53,6 +53,7 @@ async fn a_missing_column_is_added_as_printed() {
     )
     .await;
     assert_eq!(failure.detail.column.as_deref(), Some("New Col"));
+    assert_eq!(failure.detail.table.as_deref(), Some("t"));
 }
 
 #[tokio::test]

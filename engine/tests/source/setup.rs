@@ -95,7 +95,14 @@ async fn preflight_names_everything_at_once_and_its_statements_put_it_right() {
     assert!(named(Severity::Blocking, "\"keyless\" is in none of the flow's publications"));
     assert!(named(Severity::Blocking, "\"absent\" does not exist"));
     assert!(named(Severity::Warning, "\"keyless\" has no replica identity"));
-    assert!(named(Severity::Warning, "tables hold rows before the start"));
+    assert!(named(
+        Severity::Blocking,
+        "tables hold rows before the start, which only start: from_now accepts"
+    ));
+    settings.from_now = true;
+    let accepted = source(&settings).preflight().await.unwrap();
+    let rows = accepted.iter().find(|finding| finding.what.contains("tables hold rows")).unwrap();
+    assert_eq!(rows.severity, Severity::Warning);
     assert!(!findings.iter().any(|finding| finding.what.contains("\"sale\" ")));
 
     for statement in findings.iter().flat_map(|finding| &finding.remedy) {
