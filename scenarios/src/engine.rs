@@ -25,6 +25,7 @@ const STOP_LIMIT: Duration = Duration::from_secs(60);
 /// One engine with its folder, running or not.
 #[derive(Debug)]
 pub struct Engine {
+    name: String,
     folder: PathBuf,
     configuration: PathBuf,
     child: Option<Child>,
@@ -40,10 +41,14 @@ impl Engine {
         let folder = sandbox.path().join(name);
         std::fs::create_dir(&folder)?;
         let configuration = folder.join("trellara.yml");
-        let text = format!("config_version: 1\ninstance: scenario\ndata_dir: ./data\n{ADMIN}{sections}");
+        let text = format!("config_version: 1\ninstance: {name}\ndata_dir: ./data\n{ADMIN}{sections}");
         std::fs::write(&configuration, text).context("writing the configuration")?;
         let client = Client::new(folder.join("admin.sock"), ANSWER_LIMIT);
-        Ok(Self { folder, configuration, child: None, client })
+        Ok(Self { name: name.to_owned(), folder, configuration, child: None, client })
+    }
+
+    pub fn name(&self) -> &str {
+        &self.name
     }
 
     /// Asks the running engine.
@@ -127,6 +132,15 @@ impl Engine {
         let status = self.child.take().map(|mut child| child.wait()).transpose()?;
         ensure!(status.is_some_and(|status| status.success()), "the engine ended with {status:?}");
         Ok(())
+    }
+
+    /// Removes what it keeps on disk.
+    ///
+    /// # Errors
+    /// It runs, or there is nothing to remove.
+    pub fn lose_data(&self) -> Result<()> {
+        ensure!(self.child.is_none(), "the engine runs");
+        std::fs::remove_dir_all(self.folder.join("data")).context("removing the data folder")
     }
 
     /// Waits until every one of these stores shows a phase; all stores when none is named.

@@ -45,6 +45,7 @@ pub struct Fleet {
     pub sources: Vec<Cluster>,
     pub target: Cluster,
     pub stores: Vec<Store>,
+    log_mebibytes: Option<u64>,
     // Dropped after the target, which writes to it.
     disk: Option<Disk>,
 }
@@ -61,7 +62,8 @@ impl Fleet {
         for number in 1..=spec.clusters {
             sources.push(Cluster::create(sandbox, &format!("source-{number}")).await?);
         }
-        let mut fleet = Self { sources, target, stores: Vec::new(), disk };
+        let log_mebibytes = spec.log_mebibytes;
+        let mut fleet = Self { sources, target, stores: Vec::new(), log_mebibytes, disk };
         fleet.prepare_target().await?;
         for source in &fleet.sources {
             let role = format!("CREATE ROLE {ROLE} LOGIN REPLICATION");
@@ -79,9 +81,11 @@ impl Fleet {
     pub fn configuration(&self) -> String {
         let tables = TABLES.map(|table| format!("public.{table}")).join(", ");
         let target = self.target.url(ROLE, TARGET_DATABASE);
+        let log =
+            self.log_mebibytes.map_or(String::new(), |size| format!("  log: {{ max_bytes: {size}MiB }}\n"));
         let defaults = format!(
             "defaults:
-  source: {{ tls: disable }}
+{log}  source: {{ tls: disable }}
   dataset: {{ id: {DATASET}, tables: [{tables}] }}
   target: {{ url: \"{target}\", tls: disable, schema: \"{{source}}\" }}
 flows:\n"
@@ -108,6 +112,15 @@ flows:\n"
 
     pub(crate) fn target_database(&self) -> Config {
         self.target.database(TARGET_DATABASE)
+    }
+
+    /// The cluster that a store lives in.
+    ///
+    /// # Errors
+    /// The scenario has no such store.
+    pub(crate) fn source_of(&mut self, id: &str) -> Result<&mut Cluster> {
+        let cluster = self.named(id)?.cluster;
+        self.sources.get_mut(cluster).context("a store lives in a cluster")
     }
 
     /// Stops every server that runs, all at once.

@@ -4,6 +4,8 @@
 
 mod fault;
 mod kills;
+mod memory;
+mod other;
 mod repair;
 mod verdict;
 
@@ -31,6 +33,9 @@ struct Scene {
     cutting: tokio::task::JoinSet<()>,
     cli: Cli,
     engine: Engine,
+    /// Engines that the steps are not about just now, by name.
+    others: other::Others,
+    memory: Option<memory::Memory>,
     fleet: Fleet,
     surroundings: Surroundings,
     sandbox: Sandbox,
@@ -72,7 +77,7 @@ impl Scene {
             sandbox.path().display()
         ));
         let fleet = Fleet::create(&sandbox, spec).await?;
-        let engine = Engine::configure(&sandbox, "engine", &fleet.configuration())?;
+        let engine = Engine::configure(&sandbox, other::FIRST, &fleet.configuration())?;
         let cli = Cli::new(engine.configuration(), engine.folder())?;
         let random = StdRng::seed_from_u64(seed);
         let cutting = tokio::task::JoinSet::new();
@@ -82,6 +87,8 @@ impl Scene {
             cutting,
             cli,
             engine,
+            others: other::Others::default(),
+            memory: None,
             fleet,
             surroundings,
             sandbox,
@@ -96,6 +103,11 @@ impl Scene {
             Step::Say(text) => report.heading(text),
             Step::StartEngine => self.engine.start().await?,
             Step::StopEngine => self.engine.stop().await?,
+            Step::KillEngine => self.engine.kill()?,
+            Step::UseEngine(name) => self.use_engine(name)?,
+            Step::LoseData => self.engine.lose_data()?,
+            Step::NoteMemory => self.note_memory(report)?,
+            Step::CheckMemory(check) => self.check_memory(check, report)?,
             Step::StartLoad => {
                 let stores = &self.fleet.stores;
                 self.load = Some(Workload::start(stores, self.seed, self.spec.transactions_per_second));
@@ -105,6 +117,9 @@ impl Scene {
             Step::Run(run) => self.run(run, report).await?,
             Step::AtSource(step) => self.at_source(step).await?,
             Step::AtTarget(sql) => self.at_target(sql).await?,
+            Step::SourceShows(step) => self.source_shows(step, report).await?,
+            Step::TargetShows(step) => self.target_shows(step, report).await?,
+            Step::RestartSource(step) => self.restart_source(step, report).await?,
             Step::StopTarget => self.stop_target().await?,
             Step::StartTarget => self.start_target().await?,
             Step::KeepCutting(store) => self.keep_cutting(store)?,
@@ -169,6 +184,7 @@ impl Scene {
         }
         self.check_log(report);
         let mut processes = self.engine.processes();
+        processes.extend(self.others.processes());
         processes.extend(self.fleet.processes());
         let outside = self.surroundings.written_outside(&processes);
         report.check(
@@ -179,9 +195,10 @@ impl Scene {
         if !self.engine.processes().is_empty() {
             report.outcome("the engine stops when asked to", self.engine.stop().await);
         }
+        self.others.stop(report).await;
         report.outcome("every server stops when asked to", self.fleet.stop().await);
-        let Self { engine, fleet, surroundings, sandbox, .. } = self;
-        drop((engine, fleet));
+        let Self { engine, others, fleet, surroundings, sandbox, .. } = self;
+        drop((engine, others, fleet));
         let left = surroundings.processes(sandbox.sweeper_pid());
         report.check("no process is left", left.is_empty(), verdict::list(&left));
         drop(sandbox);
@@ -192,7 +209,7 @@ impl Scene {
     }
 
     fn check_log(&self, report: &mut Report) {
-        let log = self.engine.log();
+        let log = self.engine.log() + &self.others.logs();
         let panics: Vec<&str> = log.lines().filter(|line| line.contains("panicked at")).collect();
         report.check("no panic in the engine's log", panics.is_empty(), verdict::list(&panics));
     }

@@ -31,6 +31,8 @@ pub struct FleetSpec {
     pub transactions_per_second: f64,
     /// Puts the target's data on a disk of this size. Needs root.
     pub target_disk_megabytes: Option<u64>,
+    /// Budget of each flow's durable log, in the place of the engine's default.
+    pub log_mebibytes: Option<u64>,
 }
 
 /// What a run does next.
@@ -41,6 +43,16 @@ pub enum Step {
     Say(String),
     StartEngine,
     StopEngine,
+    /// `kill -9`; it stays away.
+    KillEngine,
+    /// The steps from here on are about another engine with the same flows and a folder of its own. Each scenario
+    /// begins with the one called `engine`.
+    UseEngine(String),
+    /// Takes the stopped engine's `data_dir` away.
+    LoseData,
+    /// Notes the engine's resident memory, and lets its peak be counted from here.
+    NoteMemory,
+    CheckMemory(CheckMemory),
     StartLoad,
     StopLoad,
     Wait(Wait),
@@ -50,6 +62,12 @@ pub enum Step {
     AtSource(AtSource),
     /// SQL as the administrator of the target database.
     AtTarget(String),
+    /// Waits until a query at a store's source gives true.
+    SourceShows(SourceShows),
+    /// The same at the target.
+    TargetShows(TargetShows),
+    /// Stops a store's server as an administrator would, by `pg_ctl stop -m fast`, and starts it again.
+    RestartSource(RestartSource),
     StopTarget,
     StartTarget,
     /// Cuts a store's replication connection again and again.
@@ -98,6 +116,36 @@ pub struct Run {
 pub struct AtSource {
     pub store: String,
     pub sql: String,
+}
+
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct SourceShows {
+    pub store: String,
+    pub sql: String,
+    pub within_seconds: u64,
+}
+
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct TargetShows {
+    pub sql: String,
+    pub within_seconds: u64,
+}
+
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct RestartSource {
+    /// Its whole cluster is restarted.
+    pub store: String,
+    /// For the stop alone.
+    pub within_seconds: u64,
+}
+
+#[derive(Clone, Copy, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct CheckMemory {
+    pub max_growth_mebibytes: u64,
 }
 
 #[derive(Clone, Debug, Default, Deserialize)]

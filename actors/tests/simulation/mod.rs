@@ -27,7 +27,8 @@ fn i1_to_i8_and_i11_hold_in_every_schedule() {
     if seeds.len() > 1 {
         assert!(sum.crashes > 0 && sum.quarantined > 0 && sum.fenced > 0, "{sum:?}");
         assert!(sum.other_histories > 0 && sum.lineages_lost > 0, "{sum:?}");
-        assert!(sum.effects > sum.transactions / 2, "{sum:?}");
+        assert!(sum.stores_lost > 0 && sum.adopted > 0 && sum.redelivered > 0 && sum.chunked > 0, "{sum:?}");
+        assert!(sum.arrived > seeds.len() / 2, "{sum:?}");
     }
 }
 
@@ -103,4 +104,9 @@ fn add(sum: &mut Exercised, one: Exercised) {
     sum.other_histories += one.other_histories;
     sum.lineages_lost += one.lineages_lost;
     sum.fenced += one.fenced;
+    sum.stores_lost += one.stores_lost;
+    sum.adopted += one.adopted;
+    sum.redelivered = sum.redelivered.max(one.redelivered);
+    sum.chunked += one.chunked;
+    sum.arrived += one.arrived;
 }

@@ -1,4 +1,4 @@
-//! Log retention: once a minute, over every flow of the store, what has been applied for long enough
+//! Log retention: every few seconds, over every flow of the store, what has been applied for long enough
 //! leaves the log. The storage keeper decides; this task gives it the time and carries its batches.
 
 use std::time::Duration;
@@ -13,7 +13,8 @@ use super::clock::SystemClock;
 use super::factory::EngineFactory;
 use crate::settings::FlowSettings;
 
-const INTERVAL: Duration = Duration::from_secs(60);
+/// Short enough that a small budget does not stay full of what is applied.
+const INTERVAL: Duration = Duration::from_secs(10);
 
 /// Prunes until it is dropped. A flow whose log cannot be read keeps it, and does not keep the others
 /// from theirs.
@@ -53,13 +54,11 @@ async fn pass(
     settings: &FlowSettings,
     now: Circumstances,
 ) -> (Keeper, Result<(), Error>) {
-    let retention = Retention {
-        applied: RetainApplied {
-            time: settings.log_retain_applied,
-            bytes: settings.log_retain_applied_bytes,
-        },
-        dedup: settings.dedup_retain,
+    let applied = RetainApplied {
+        time: settings.log_retain_applied,
+        bytes: within_budget(settings.log_retain_applied_bytes, settings.log_max_bytes),
     };
+    let retention = Retention { applied, dedup: settings.dedup_retain };
     let (keeper, passed) = log
         .read(move |store| {
             let passed = keeper.pass(store, flow, retention, now);
@@ -78,6 +77,12 @@ async fn pass(
     (keeper, written)
 }
 
+/// What is applied never takes more than half of the flow's budget: capture would pause on a log in which
+/// nothing is left to apply.
+const fn within_budget(retained: u64, budget: u64) -> u64 {
+    if retained < budget / 2 { retained } else { budget / 2 }
+}
+
 async fn present(log: &LogHandle) -> Result<Vec<(FlowId, FlowName)>, Error> {
     log.read(|store| {
         let flows = flows::all(store)?;
@@ -88,4 +93,15 @@ async fn present(log: &LogHandle) -> Result<Vec<(FlowId, FlowName)>, Error> {
         Ok(present.collect())
     })
     .await
+}
+
+#[cfg(test)]
+mod tests {
+    use super::within_budget;
+
+    #[test]
+    fn what_is_applied_never_fills_the_budget_of_a_flow() {
+        assert_eq!(within_budget(1 << 30, 4 << 30), 1 << 30);
+        assert_eq!(within_budget(1 << 30, 16 << 20), 8 << 20);
+    }
 }

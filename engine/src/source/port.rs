@@ -7,11 +7,12 @@ use trellara_actors::failure::{Code, ErrorFacts, ErrorKind, Failure, Missing, Pl
 use trellara_actors::ports::{SlotOrigin, SourceFacts, SourcePort};
 use trellara_storage::FlowName;
 
+use super::creation::{self, Emptiness, Made};
 use super::finding::Finding;
 use super::heartbeat::Heartbeats;
 use super::slot::{Dropped, Holder};
 use super::stream::SourceStream;
-use super::{creation, inspect, preflight, slot};
+use super::{inspect, preflight, slot};
 use crate::postgres::replication::{Connection, StartOptions};
 use crate::postgres::{Error, Session};
 use crate::settings::{FlowSettings, SourceSettings};
@@ -28,6 +29,7 @@ static CONNECTING: Semaphore = Semaphore::const_new(64);
 pub struct Source {
     flow: FlowName,
     settings: SourceSettings,
+    from_now: bool,
     instance: String,
     application_name: String,
     heartbeats: Heartbeats,
@@ -39,6 +41,7 @@ impl Source {
         Self {
             flow: flow.name.clone(),
             settings: flow.source.clone(),
+            from_now: flow.from_now,
             instance: flow.instance.clone(),
             application_name: format!("{}{generation}", application_prefix(&flow.instance)),
             heartbeats,
@@ -133,8 +136,16 @@ impl SourcePort for Source {
     async fn create_slot(&self) -> Result<SlotOrigin, Failure> {
         let wait = self.settings.boundary_wait;
         let connection = self.connect(wait).await.map_err(failed)?;
-        match creation::create(connection, &self.settings.slot, wait).await {
-            Ok(consistent_point) => Ok(SlotOrigin { consistent_point }),
+        let emptiness = match self.from_now {
+            true => None,
+            false => Some(Emptiness {
+                tables: self.settings.tables.clone(),
+                guard: self.catalog().await.map_err(failed)?,
+            }),
+        };
+        match creation::create(connection, &self.settings.slot, emptiness, wait).await {
+            Ok(Made::Slot(consistent_point)) => Ok(SlotOrigin { consistent_point }),
+            Ok(Made::NotEmpty(tables)) => Err(not_empty(&tables)),
             Err(error) if waited_in_vain(&error) => Err(self.explain_wait(error).await),
             Err(error) => Err(failed(error)),
         }
@@ -176,4 +187,9 @@ fn refused_start(error: Error) -> Failure {
     let mut facts = error.into_facts();
     facts.missing = Some(Missing::Slot);
     classify(Place::Stream, facts)
+}
+
+fn not_empty(tables: &[String]) -> Failure {
+    let what = format!("tables hold rows before the start: {}", tables.join(", "));
+    Finding::blocking(Code::TablesNotEmpty, what, Vec::new()).into_failure()
 }

@@ -125,3 +125,69 @@ fn seconds(now: Timestamp, then: Timestamp) -> f64 {
 fn as_f64(value: u64) -> f64 {
     value as f64
 }
+
+#[cfg(test)]
+mod tests {
+    #![expect(clippy::unwrap_used, reason = "tests state what must hold")]
+
+    use std::net::{Ipv4Addr, TcpListener};
+
+    use tokio::io::{AsyncReadExt, AsyncWriteExt};
+    use tokio::net::TcpStream;
+    use trellara_actors::flow::Condition;
+    use trellara_actors::flow::phase::Reason;
+    use trellara_storage::{FlowName, Lsn, Progress};
+
+    use super::*;
+
+    fn streaming(name: &str) -> FlowStatus {
+        let reason = Reason {
+            phase: Phase::Streaming,
+            class: None,
+            code: None,
+            sqlstate: None,
+            constraint: None,
+            cause: String::new(),
+            evidence: None,
+        };
+        let name: FlowName = name.parse().unwrap();
+        let mut status = FlowStatus::bare(name, 1, Condition { reason, since: Timestamp::default() });
+        let progress = |lsn| Progress { commit_lsn: Lsn::new(lsn), position: Lsn::new(lsn) };
+        status.durable = progress(1_500);
+        status.applied = progress(1_000);
+        status.applied_commit_time = Some(Timestamp::from_unix_micros(10_000_000));
+        status.counters.applied_transactions = 42;
+        status
+    }
+
+    async fn scrape(address: SocketAddr) -> String {
+        let mut connection = TcpStream::connect(address).await.unwrap();
+        connection.write_all(b"GET /metrics HTTP/1.0\r\n\r\n").await.unwrap();
+        let mut answer = String::new();
+        connection.read_to_string(&mut answer).await.unwrap();
+        answer
+    }
+
+    #[tokio::test]
+    async fn the_core_set_of_a_flow_is_scraped_over_http() {
+        let free = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap().local_addr().unwrap();
+        listen(free).unwrap();
+        let status = Arc::new(streaming("store-0001:retail"));
+        publish_fleet(&[Arc::clone(&status)]);
+        publish_flow(&status, Timestamp::from_unix_micros(12_500_000));
+
+        let answer = scrape(free).await;
+        let labels = r#"{source_id="store-0001",dataset_id="retail"}"#;
+        for (series, value) in [
+            ("trellara_flow_phase", "14"),
+            ("trellara_flow_lag_bytes", "500"),
+            ("trellara_flow_lag_seconds", "2.5"),
+            ("trellara_flow_quarantine_open", "0"),
+            ("trellara_flow_applied_transactions_total", "42"),
+        ] {
+            assert!(answer.contains(&format!("\n{series}{labels} {value}\n")), "{series} in {answer}");
+        }
+        assert!(answer.contains("\ntrellara_flows{phase=\"streaming\"} 1\n"), "{answer}");
+        assert!(answer.contains("# HELP trellara_flow_lag_seconds "), "{answer}");
+    }
+}

@@ -24,8 +24,27 @@ async fn p127_a_slot_that_waits_too_long_for_a_writer_names_it_and_leaves_no_slo
     assert!(waited.detail.hint.unwrap().contains(&format!("PID {pid},")));
     let observer = cluster.client("postgres").await;
     assert!(!slot_exists(&observer, &settings.source.slot).await);
-    client.batch_execute("COMMIT").await.unwrap();
+    client.batch_execute("ROLLBACK").await.unwrap();
     source(&settings).create_slot().await.unwrap();
+}
+
+/// The row was not there when the source was inspected, and is older than everything that the slot sends.
+#[tokio::test]
+async fn a_row_that_commits_while_the_slot_is_made_is_seen_and_leaves_no_slot() {
+    let cluster = Cluster::start(&[]);
+    let (client, settings) = store(&cluster).await;
+    client.batch_execute("BEGIN; INSERT INTO sale VALUES (1)").await.unwrap();
+    let (source, slot) = (source(&settings), settings.source.slot.clone());
+    assert_eq!(source.inspect().await.unwrap().tables_with_rows, Vec::<String>::new());
+    let observer = cluster.client("postgres").await;
+    let creation = tokio::spawn(async move { source.create_slot().await });
+    eventually("the slot is being made", || async { slot_exists(&observer, &slot).await.then_some(()) })
+        .await;
+    client.batch_execute("COMMIT").await.unwrap();
+    let refused = failure(creation.await.unwrap());
+    assert_eq!(refused.code, Code::TablesNotEmpty);
+    assert!(refused.detail.message.contains("sale"), "{}", refused.detail.message);
+    assert!(!slot_exists(&observer, &slot).await);
 }
 
 #[tokio::test]

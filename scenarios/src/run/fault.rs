@@ -4,14 +4,16 @@
 //! database stands in its file, as SQL.
 
 use std::io::Write as _;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use anyhow::{Context as _, Result, ensure};
+use tokio_postgres::Config;
 
 use super::Scene;
 use crate::cluster::Stop;
-use crate::session;
-use crate::spec::AtSource;
+use crate::report::Report;
+use crate::spec::{AtSource, RestartSource, SourceShows, TargetShows, seconds};
+use crate::{session, wait};
 
 const BETWEEN_CUTS: Duration = Duration::from_millis(300);
 const BALLAST: &str = "ballast";
@@ -24,6 +26,31 @@ impl Scene {
 
     pub(super) async fn at_target(&self, sql: &str) -> Result<()> {
         session::script(&self.fleet.target_database(), sql).await
+    }
+
+    pub(super) async fn source_shows(&self, step: &SourceShows, report: &mut Report) -> Result<()> {
+        let source = &self.fleet.named(&step.store)?.source;
+        shows_true(source, &step.sql, seconds(step.within_seconds)).await?;
+        report.check(&step.store, true, step.sql.trim());
+        Ok(())
+    }
+
+    pub(super) async fn target_shows(&self, step: &TargetShows, report: &mut Report) -> Result<()> {
+        shows_true(&self.fleet.target_database(), &step.sql, seconds(step.within_seconds)).await?;
+        report.check("target", true, step.sql.trim());
+        Ok(())
+    }
+
+    pub(super) async fn restart_source(&mut self, step: &RestartSource, report: &mut Report) -> Result<()> {
+        let source = self.fleet.source_of(&step.store)?;
+        let began = Instant::now();
+        source.stop(Stop::Fast).await?;
+        let took = began.elapsed();
+        source.start().await?;
+        let limit = seconds(step.within_seconds);
+        let what = format!("{} stops fast within {} s", source.name(), step.within_seconds);
+        report.check(&what, took < limit, format!("{:.1} s", took.as_secs_f64()));
+        Ok(())
     }
 
     pub(super) async fn stop_target(&mut self) -> Result<()> {
@@ -65,4 +92,14 @@ impl Scene {
         let disk = self.fleet.disk().context("this fleet's target has no disk of its own")?;
         std::fs::remove_file(disk.join(BALLAST)).context("freeing the disk")
     }
+}
+
+/// Waits until a query's first value is true.
+async fn shows_true(database: &Config, sql: &str, within: Duration) -> Result<()> {
+    wait::until(sql, within, async || {
+        let row = session::open(database).await?.query_opt(sql, &[]).await?;
+        let shown: Option<bool> = row.map(|row| row.try_get(0)).transpose()?.flatten();
+        Ok((shown == Some(true)).then_some(()))
+    })
+    .await
 }

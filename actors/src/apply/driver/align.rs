@@ -32,20 +32,31 @@ fn known(store: &dyn Store, flow: FlowId, incarnation: Incarnation) -> Result<Kn
     })
 }
 
-/// The transaction that the checkpoint names, where this log has it or will receive it: it must be the
-/// same one. Below the start and below the floor nothing is known of it here.
-pub(super) fn to_prove(
-    lineage: &Lineage,
-    row: &Checkpoint,
-    known: &Known,
-) -> Option<(Lsn, TransactionDigest)> {
-    let named = (row.applied.commit_lsn, row.digest?);
-    (named.0 >= reach(lineage, known)).then_some(named)
+/// Where the log begins: below it nothing is known of a transaction here.
+fn reach(lineage: &Lineage, floor: Option<&Floor>) -> Lsn {
+    let pruned = floor.filter(|floor| floor.incarnation == lineage.incarnation);
+    pruned.map_or(lineage.start, |floor| floor.pruned_below.max(lineage.start))
 }
 
-fn reach(lineage: &Lineage, known: &Known) -> Lsn {
-    let pruned = known.floor.as_ref().filter(|floor| floor.incarnation == lineage.incarnation);
-    pruned.map_or(lineage.start, |floor| floor.pruned_below.max(lineage.start))
+/// Whether this store may hold the history that the checkpoint's transaction is of. The lineage is read
+/// anew: when capture adopted the checkpoint after the claim, the log begins behind that transaction.
+fn is_of_this_history(
+    store: &dyn Store,
+    flow: FlowId,
+    incarnation: Incarnation,
+    (commit_lsn, digest): (Lsn, TransactionDigest),
+) -> Result<bool, Error> {
+    let lineage: Option<Lineage> = flows::get(store, flow, FlowPart::Lineage)?;
+    let floor: Option<Floor> = flows::get(store, flow, FlowPart::Floor)?;
+    if lineage.is_none_or(|lineage| commit_lsn < reach(&lineage, floor.as_ref())) {
+        return Ok(true);
+    }
+    match log::get(store, flow, incarnation, commit_lsn) {
+        Ok(logged) => Ok(logged.is_some_and(|logged| logged.digest() == digest)),
+        // A damaged record behind the checkpoint is not applied again.
+        Err(Error::Corruption { .. }) => Ok(true),
+        Err(error) => Err(error),
+    }
 }
 
 /// Same source, same incarnation, and within reach of the log.
@@ -58,7 +69,7 @@ pub(super) fn accept(lineage: &Lineage, row: &Checkpoint, known: &Known) -> Resu
         );
         return Err(Ended::Exit(ApplyExit::LineageLost { code: Code::AnotherHistory, what }));
     }
-    let reach = reach(lineage, known);
+    let reach = reach(lineage, known.floor.as_ref());
     if row.applied.position < reach {
         let what = format!("checkpoint stands at {}, the log begins at {reach}", row.applied.position);
         return Err(Ended::Exit(ApplyExit::LineageLost { code: Code::TargetBehindLog, what }));
@@ -77,20 +88,15 @@ impl<T: TargetPort, L: FlowLog, C: Clock, R: Fn(ApplyReport) + Send> Driver<T, L
     pub(super) async fn same_history(
         &mut self,
         incarnation: Incarnation,
-        (commit_lsn, digest): (Lsn, TransactionDigest),
+        named: (Lsn, TransactionDigest),
     ) -> Result<(), Ended> {
         let flow = self.context.flow;
-        let logged = self.context.log.read(move |store| log::get(store, flow, incarnation, commit_lsn)).await;
-        match logged {
-            Ok(Some(logged)) if logged.digest() == digest => Ok(()),
-            Ok(Some(_) | None) => {
-                let what = format!("transaction at {commit_lsn} is another one at the target");
-                Err(Ended::Exit(ApplyExit::LineageLost { code: Code::AnotherHistory, what }))
-            }
-            // A damaged record behind the checkpoint is not applied again.
-            Err(Error::Corruption { .. }) => Ok(()),
-            Err(error) => Err(error.into()),
+        let query = move |store: &dyn Store| is_of_this_history(store, flow, incarnation, named);
+        if self.context.log.read(query).await? {
+            return Ok(());
         }
+        let what = format!("transaction at {} is another one at the target", named.0);
+        Err(Ended::Exit(ApplyExit::LineageLost { code: Code::AnotherHistory, what }))
     }
 
     /// Settles records that the checkpoint has passed, and makes the first claim durable.

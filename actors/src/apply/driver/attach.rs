@@ -33,7 +33,7 @@ impl<T: TargetPort, L: FlowLog, C: Clock, R: Fn(ApplyReport) + Send> Driver<T, L
             token: row.token,
             incarnation: row.incarnation,
             applied: row.applied,
-            unproven: align::to_prove(&lineage, &row, &known),
+            unproven: row.digest.map(|digest| (row.applied.commit_lsn, digest)),
             recorded: known
                 .records
                 .iter()

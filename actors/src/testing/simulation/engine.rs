@@ -14,7 +14,7 @@ use super::log::SimLog;
 use super::source::{SLOT, SimSource};
 use super::target::SimTarget;
 use crate::apply::{self, ApplyContext, ApplyExit, EngineIdentity, GroupLimits};
-use crate::capture::{self, CaptureContext, CaptureExit, CaptureSettings, LineageSettings};
+use crate::capture::{self, CaptureContext, CaptureExit, CaptureReport, CaptureSettings, LineageSettings};
 use crate::failure::{Class, Code};
 use crate::flow::{EventSequence, FlowLink};
 use crate::ports::Clock;
@@ -40,6 +40,27 @@ pub(super) struct Ends {
 
 type SharedEnds = Arc<Mutex<Ends>>;
 
+/// What the engine's connections reported, over all its processes.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Tally {
+    pub(super) adopted: usize,
+    pub(super) redelivered: u64,
+}
+
+impl Tally {
+    fn take(&mut self, report: &CaptureReport) {
+        match report {
+            CaptureReport::Lineage { adopted, .. } => self.adopted += usize::from(*adopted),
+            CaptureReport::Progress(progress) => {
+                self.redelivered = self.redelivered.max(progress.redelivered)
+            }
+            CaptureReport::Capturing | CaptureReport::PublicationsChanged(_) => {}
+        }
+    }
+}
+
+type SharedTally = Arc<Mutex<Tally>>;
+
 /// Everything of one engine that outlives its process, and the process while it runs.
 #[derive(Debug)]
 pub(super) struct Engine {
@@ -53,6 +74,7 @@ pub(super) struct Engine {
     ends: SharedEnds,
     stop: watch::Sender<bool>,
     loses_evidence: bool,
+    tally: SharedTally,
 }
 
 impl Engine {
@@ -75,6 +97,7 @@ impl Engine {
             ends: SharedEnds::default(),
             stop: watch::Sender::new(false),
             loses_evidence,
+            tally: SharedTally::default(),
         }
     }
 
@@ -90,6 +113,10 @@ impl Engine {
     pub(super) fn needs_attention(&self) -> bool {
         let ends = self.ends();
         ends.store_failed || ends.orphan_slot || ends.quarantined.is_some() || ends.unexplained.is_some()
+    }
+
+    pub(super) fn tally(&self) -> Tally {
+        *self.tally.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn ends_handle(&self) -> SharedEnds {
@@ -111,8 +138,13 @@ impl Engine {
         let capture = self.capture(log.clone(), link.clone());
         let apply = self.apply(log.clone(), link, numbers);
         self.tasks = vec![
-            executor.spawn(log.write()),
-            executor.spawn(capture_half(capture, self.stop.subscribe(), self.ends_handle())),
+            executor.spawn(writer(log, self.ends_handle())),
+            executor.spawn(capture_half(
+                capture,
+                self.stop.subscribe(),
+                self.ends_handle(),
+                Arc::clone(&self.tally),
+            )),
             executor.spawn(apply_half(apply, self.stop.subscribe(), self.ends_handle())),
         ];
     }
@@ -187,15 +219,24 @@ impl Engine {
     }
 }
 
+/// A writer ends only when a sync failed, and whoever watches it ends the process, even when nobody waited
+/// for that sync any more.
+async fn writer(log: SimLog, ends: SharedEnds) {
+    log.write().await;
+    ends.lock().unwrap_or_else(PoisonError::into_inner).store_failed = true;
+}
+
 /// Connects again and again, as a flow does, until something final happens.
 async fn capture_half(
     context: CaptureContext<SimSource, SimLog, SimClock>,
     stop: watch::Receiver<bool>,
     ends: SharedEnds,
+    tally: SharedTally,
 ) {
     let clock = context.clock.clone();
+    let report = |report: CaptureReport| tally.lock().unwrap_or_else(PoisonError::into_inner).take(&report);
     loop {
-        let exit = capture::run(context.clone(), stop.clone(), |_| {}).await;
+        let exit = capture::run(context.clone(), stop.clone(), report).await;
         {
             let mut ends = ends.lock().unwrap_or_else(PoisonError::into_inner);
             match exit {

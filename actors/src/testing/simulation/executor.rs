@@ -37,6 +37,11 @@ impl Random {
         self.next().checked_rem(below).unwrap_or(0)
     }
 
+    /// As `below`, for places and counts.
+    pub(super) fn index(&mut self, below: usize) -> usize {
+        usize::try_from(self.below(below as u64)).expect("below a usize")
+    }
+
     pub(super) fn one_in(&mut self, chances: u64) -> bool {
         self.below(chances) == 0
     }
@@ -62,6 +67,10 @@ impl SimClock {
 
     pub(super) fn below(&self, below: u64) -> u64 {
         self.time().random.below(below)
+    }
+
+    pub(super) fn index(&self, below: usize) -> usize {
+        self.time().random.index(below)
     }
 
     pub(super) fn one_in(&self, chances: u64) -> bool {
@@ -237,7 +246,7 @@ impl Executor {
 
     fn step(&mut self) -> bool {
         let ready: Vec<TaskId> = self.ready().iter().copied().collect();
-        let Some(&id) = ready.get(self.random.below(ready.len() as u64) as usize) else { return false };
+        let Some(&id) = ready.get(self.random.index(ready.len())) else { return false };
         self.ready().remove(&id);
         let waker = Waker::from(Arc::new(Bell { task: id, ready: Arc::clone(&self.ready) }));
         if let Some(task) = self.tasks.get_mut(&id)

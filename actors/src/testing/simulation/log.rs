@@ -45,7 +45,7 @@ impl SimLog {
                 self.queue.bell.notified().await;
             }
             self.clock.dawdle(3).await;
-            let count = 1 + self.clock.below(4) as usize;
+            let count = 1 + self.clock.index(4);
             let taken: Vec<_> = {
                 let mut waiting = self.waiting();
                 let count = count.min(waiting.len());

@@ -7,8 +7,10 @@ use trellara_storage::families::{flows, quarantine};
 use trellara_storage::records::{Durable, FlowPart};
 use trellara_storage::{FlowId, MemoryStore, TransactionId};
 
+use super::engine::Ends;
 use super::source::Committed;
 use super::target::Target;
+use crate::failure::Code;
 
 /// Rows from here on were rolled back at the source.
 const ROLLED_BACK: u64 = u64::MAX / 2;
@@ -88,6 +90,15 @@ fn transaction(committed: &Committed, applied: Lsn, target: &Target) -> Result<(
         (false, _, true) => violated("I5", format!("{at} is missing, the checkpoint stands at {applied}")),
         (true, true, true) | (false, _, false) => Ok(()),
     }
+}
+
+/// I8 the other way round: the only history there is was not taken for another.
+pub(super) fn no_false_alarm(ends: &Ends) -> Result<(), Violation> {
+    let alarms = [ends.lineage_lost, ends.target_lost];
+    if alarms.contains(&Some(Code::AnotherHistory)) {
+        return violated("I8", "the only history was taken for another".to_owned());
+    }
+    Ok(())
 }
 
 /// I8: no transaction of another history follows one of this history.

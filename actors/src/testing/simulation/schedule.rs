@@ -38,6 +38,14 @@ pub struct Exercised {
     pub other_histories: usize,
     pub lineages_lost: usize,
     pub fenced: usize,
+    pub stores_lost: usize,
+    pub adopted: usize,
+    /// The most transactions that one connection dropped as received before.
+    pub redelivered: u64,
+    /// Logged transactions in parts that took effect.
+    pub chunked: usize,
+    /// Schedules in which everything reached the target.
+    pub arrived: usize,
 }
 
 struct Schedule {
@@ -46,6 +54,8 @@ struct Schedule {
     source: SimSource,
     target: SimTarget,
     engines: Vec<Engine>,
+    /// Engines so far; each has its own number and store.
+    installed: u8,
     plant: Plant,
     /// What a replaced history had held beyond the common part.
     replaced: Option<Vec<Committed>>,
@@ -70,6 +80,7 @@ pub fn run(seed: u64, plant: Plant) -> Result<Exercised, Violation> {
     let mut exercised = schedule.exercised;
     exercised.transactions = schedule.source.state().history.len();
     exercised.effects = schedule.target.state().effects.len();
+    exercised.chunked = schedule.target.state().chunked;
     Ok(exercised)
 }
 
@@ -80,15 +91,28 @@ impl Schedule {
         let source = SimSource::new(clock.clone());
         let target = SimTarget::new(std::sync::Arc::default(), clock.clone());
         target.state().flaws = plant.target;
-        let engine = |number| Engine::new(number, &source, &target, &clock, plant.lost_evidence);
         let count = if executor.random().one_in(4) { 2 } else { 1 };
-        let engines = (1..=count).map(engine).collect();
         let exercised = Exercised::default();
-        Self { executor, clock, source, target, engines, plant, replaced: None, exercised }
+        let engines = Vec::new();
+        let mut schedule =
+            Self { executor, clock, source, target, engines, installed: 0, plant, replaced: None, exercised };
+        schedule.engines = (0..count).map(|_| schedule.install()).collect();
+        schedule
+    }
+
+    /// An engine with an empty store.
+    fn install(&mut self) -> Engine {
+        self.installed += 1;
+        let loses_evidence = self.plant.lost_evidence;
+        Engine::new(self.installed, &self.source, &self.target, &self.clock, loses_evidence)
     }
 
     fn below(&mut self, below: u64) -> u64 {
         self.executor.random().below(below)
+    }
+
+    fn index(&mut self, below: usize) -> usize {
+        self.executor.random().index(below)
     }
 
     fn one_in(&mut self, chances: u64) -> bool {
@@ -131,7 +155,7 @@ impl Schedule {
     }
 
     fn fault(&mut self) -> Result<(), Violation> {
-        let engine = self.below(self.engines.len() as u64) as usize;
+        let engine = self.index(self.engines.len());
         match self.below(10) {
             0..=2 => self.crash(engine)?,
             3 => self.source.cut(),
@@ -139,24 +163,37 @@ impl Schedule {
             5 => self.source.checkpoint(),
             6 => self.engines[engine].store.fail_next_sync(),
             7 => self.target.thaw(),
+            8 if self.one_in(3) => self.lose_store(engine)?,
             _ => {}
         }
         Ok(())
     }
 
+    /// The engine's machine is gone; another takes its place with nothing.
+    fn lose_store(&mut self, engine: usize) -> Result<(), Violation> {
+        self.crash(engine)?;
+        self.note(engine);
+        self.exercised.stores_lost += 1;
+        self.engines[engine] = self.install();
+        Ok(())
+    }
+
     /// The engine's process ends; the disk keeps what it likes of what was not synced.
     fn crash(&mut self, engine: usize) -> Result<(), Violation> {
-        let unsynced = self.engines[engine].store.unsynced_bytes() as u64;
+        let unsynced = self.engines[engine].store.unsynced_bytes();
         let keep = match self.below(3) {
             0 => Keep::Synced,
             1 => Keep::Everything,
-            _ => Keep::Bytes(self.below(unsynced + 1) as usize),
+            _ => Keep::Bytes(self.index(unsynced + 1)),
         };
         self.crash_keeping(engine, keep)
     }
 
     fn crash_keeping(&mut self, engine: usize, keep: Keep) -> Result<(), Violation> {
         self.exercised.crashes += 1;
+        if self.replaced.is_none() {
+            oracle::no_false_alarm(&self.engines[engine].ends())?;
+        }
         self.engines[engine].crash(&mut self.executor, keep);
         let confirmed = self.source.state().confirmed_by.get(&self.engines[engine].number).copied();
         oracle::durability(&self.engines[engine].store, FLOW, confirmed)
@@ -199,17 +236,20 @@ impl Schedule {
                 continue;
             }
             attended = true;
-            let ends = std::mem::take(&mut *self.engines[engine].ends());
-            if let Some(what) = ends.unexplained {
+            let (unexplained, quarantined, orphan_slot) = {
+                let mut ends = self.engines[engine].ends();
+                (ends.unexplained.take(), ends.quarantined.take(), ends.orphan_slot)
+            };
+            if let Some(what) = unexplained {
                 return Err(Violation { invariant: "unexplained", what });
             }
-            if let Some(record) = ends.quarantined {
+            if let Some(record) = quarantined {
                 self.exercised.quarantined += 1;
                 self.crash_quarantined(engine, &record)?;
             } else {
                 self.crash(engine)?;
             }
-            if ends.orphan_slot {
+            if orphan_slot {
                 self.drop_orphan(engine);
             }
             self.start(engine);
@@ -243,7 +283,7 @@ impl Schedule {
         if self.replaced.is_some() || before.is_empty() {
             return;
         }
-        let keep = self.below(before.len() as u64) as usize;
+        let keep = self.index(before.len());
         self.source.replace_history(keep);
         self.replaced = Some(before[keep..].to_vec());
         self.exercised.other_histories += 1;
@@ -258,7 +298,7 @@ impl Schedule {
     fn heal(&mut self) -> Result<(), Violation> {
         self.target.state().trouble = 0;
         for engine in 1..self.engines.len() {
-            self.note_ends(engine);
+            self.note(engine);
             self.crash(engine)?;
         }
         self.engines.truncate(1);
@@ -278,12 +318,12 @@ impl Schedule {
         let until = self.clock.elapsed() + HEALING;
         while self.clock.elapsed() < until {
             let left = until - self.clock.elapsed();
-            self.watch(left, &arrived)?;
+            self.watch(left, arrived)?;
             if !self.attend()? && arrived(&self.target) {
                 break;
             }
         }
-        self.note_ends(0);
+        self.note(0);
         self.arrived(arrived(&self.target))
     }
 
@@ -297,10 +337,14 @@ impl Schedule {
             let what = format!("not everything arrived, the checkpoint stands at {row:?}");
             return Err(Violation { invariant: "I5", what });
         }
+        self.exercised.arrived = usize::from(arrived);
         self.crash(0)
     }
 
-    fn note_ends(&mut self, engine: usize) {
+    fn note(&mut self, engine: usize) {
+        let tally = self.engines[engine].tally();
+        self.exercised.adopted += tally.adopted;
+        self.exercised.redelivered = self.exercised.redelivered.max(tally.redelivered);
         let ends = self.engines[engine].ends();
         self.exercised.fenced += usize::from(ends.fenced);
         self.exercised.lineages_lost += usize::from(ends.lineage_lost.is_some());

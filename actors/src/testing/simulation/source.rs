@@ -96,7 +96,7 @@ impl SimSource {
     pub(super) fn commit(&self) {
         let clock = &self.clock;
         let mut state = self.state();
-        let large = clock.one_in(12);
+        let large = clock.one_in(20);
         let rows = if large { 5 + clock.below(8) } else { 1 + clock.below(4) };
         let first = state.next_row;
         state.next_row += rows;
@@ -110,7 +110,7 @@ impl SimSource {
             rows: (first..first + rows).collect(),
             padding: if large { 60_000 } else { 0 },
             streamed,
-            rolled_back: if streamed { clock.below(3) as usize } else { 0 },
+            rolled_back: if streamed { clock.index(3) } else { 0 },
         };
         state.history.push(committed);
         state.position = end_lsn;
@@ -203,6 +203,9 @@ impl SourcePort for SimSource {
     async fn create_slot(&self) -> Result<SlotOrigin, Failure> {
         self.clock.dawdle(5).await;
         let mut state = self.state();
+        if state.confirmed.is_some() {
+            return Err(answered("55006"));
+        }
         let consistent_point = state.position;
         state.confirmed = Some(consistent_point);
         state.persisted = consistent_point;
@@ -256,7 +259,7 @@ impl ReplicationStream for SimStream {
             if self.outgoing.is_empty() {
                 self.produce();
             }
-            let count = 1 + clock.below(12) as usize;
+            let count = 1 + clock.index(12);
             let count = count.min(self.outgoing.len());
             events.extend(self.outgoing.drain(..count));
             self.ready_at = clock.elapsed() + Duration::from_millis(clock.below(40));
@@ -309,7 +312,7 @@ impl SimStream {
         }
         for (at, later) in state.history.iter().enumerate().skip(self.next).take(3) {
             if later.streamed && !self.early.contains_key(&at) && clock.one_in(2) {
-                let changes = (1 + clock.below(later.rows.len() as u64)) as usize;
+                let changes = 1 + clock.index(later.rows.len());
                 self.segment(later, 0, changes);
                 self.early.insert(at, changes);
             }
@@ -348,8 +351,9 @@ impl SimStream {
         let xid = Xid::new(4_000_000_000);
         self.send(Message::StreamStart { xid, first_segment: true });
         self.send(relation(Some(xid)));
+        let padding = if clock.one_in(4) { 60_000 } else { 0 };
         for n in 0..1 + clock.below(8) {
-            self.send(insert(Some(xid), u64::MAX - n, 60_000));
+            self.send(insert(Some(xid), u64::MAX - n, padding));
         }
         self.send(Message::StreamStop);
         self.send(Message::StreamAbort { xid, sub_xid: xid });

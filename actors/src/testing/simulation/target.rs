@@ -42,6 +42,8 @@ pub(super) struct Target {
     pub(super) rows: BTreeMap<u64, u32>,
     /// Commit LSNs in order of effect.
     pub(super) effects: Vec<Lsn>,
+    /// Transactions that came in parts.
+    pub(super) chunked: usize,
     /// Commit LSNs that were passed by a recorded decision.
     pub(super) passed: BTreeSet<Lsn>,
     /// Rows whose insertion fails.
@@ -155,6 +157,11 @@ impl Target {
         if self.flaws.leaves_the_checkpoint && !work.is_empty() {
             return;
         }
+        let in_parts = group
+            .members
+            .iter()
+            .filter(|member| matches!(member.transaction.record().content, ArchivedContent::Chunked(_)));
+        self.chunked += in_parts.count();
         let passed = group.members.iter().filter(|member| member.instead.is_some());
         self.passed.extend(passed.map(|member| member.transaction.id().commit_lsn));
         let row = self.row.as_mut().expect("the row was found");

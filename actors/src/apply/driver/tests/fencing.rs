@@ -1,8 +1,8 @@
 //! Two engines, lost targets, foreign checkpoints (I8, I11).
 
 use trellara_storage::families::flows;
-use trellara_storage::records::{Floor, FlowPart, LoggedBytes, PruneRule};
-use trellara_storage::{Batch, Durability, Incarnation, InstanceId, Store};
+use trellara_storage::records::{Floor, FlowPart, Lineage, LoggedBytes, PruneRule, StartMode};
+use trellara_storage::{Batch, Durability, Incarnation, InstanceId, Progress, Store, TransactionDigest};
 
 use super::world::{FLOW, START, World, at, lineage};
 use crate::apply::{ApplyExit, ApplyReport};
@@ -142,6 +142,66 @@ fn i8_a_checkpoint_of_another_source_incarnation_or_transaction_is_not_gone_on_f
         assert_eq!(lost(&world.run()), Some(Code::AnotherHistory), "{change}");
         assert_eq!(world.effects(), [1, 2]);
     }
+}
+
+/// Another engine's log, while the target stands at the third transaction: it holds the first, and
+/// `received`, which `run_and_catch_up` makes durable.
+fn behind(received: &[u64]) -> (World, Progress) {
+    let mut holder = World::new(3);
+    holder.run();
+    let mut world = holder.rival(1);
+    world.take_over = true;
+    let durable = *world.link.durable.borrow();
+    received.iter().for_each(|&n| world.append(n));
+    let caught_up = world.link.durable.send_replace(durable);
+    (world, caught_up)
+}
+
+/// Lets capture get this far once the row is ours, and apply until the fourth transaction took effect.
+fn run_and_catch_up(world: &mut World, caught_up: Progress, meanwhile: Batch) -> ApplyExit {
+    let (target, link, log) = (world.target.clone(), world.link.clone(), world.log.clone());
+    let claimant = InstanceId::new([world.instance; 16]);
+    let meanwhile = std::sync::Mutex::new(Some(meanwhile));
+    world.run_until(move || {
+        let content = target.content();
+        let claimed = content.row.as_ref().unwrap().token.instance == claimant;
+        if let Some(batch) = meanwhile.lock().unwrap().take_if(|_| claimed) {
+            log.0.write(batch, Durability::Synced).unwrap();
+            link.durable.send_replace(caught_up);
+        }
+        content.effects.len() == 4
+    })
+}
+
+#[test]
+fn i8_a_log_behind_the_target_goes_on_once_it_holds_the_same_transaction() {
+    let (mut world, caught_up) = behind(&[2, 3, 4]);
+    let exit = run_and_catch_up(&mut world, caught_up, Batch::new());
+    assert!(matches!(exit, ApplyExit::Stopped), "{exit:?}");
+    assert_eq!(world.effects(), [1, 2, 3, 4]);
+}
+
+#[test]
+fn i8_a_log_behind_the_target_that_is_filled_from_another_history_is_not_gone_on_from() {
+    for received in [&[2, 3, 4][..], &[2, 4]] {
+        let (mut world, caught_up) = behind(received);
+        world.target.content().row.as_mut().unwrap().digest = Some(TransactionDigest::new([1; 16]));
+        let exit = run_and_catch_up(&mut world, caught_up, Batch::new());
+        assert_eq!(lost(&exit), Some(Code::AnotherHistory), "{received:?}");
+        assert_eq!(world.effects(), [1, 2, 3]);
+    }
+}
+
+#[test]
+fn i8_a_checkpoint_that_capture_adopts_after_the_claim_is_gone_on_from() {
+    let (mut world, caught_up) = behind(&[4]);
+    let start = world.applied().position;
+    let adopted = Lineage { start, start_mode: StartMode::Adopted, ..lineage() };
+    let mut batch = Batch::new();
+    flows::put(&mut batch, FLOW, FlowPart::Lineage, &adopted);
+    let exit = run_and_catch_up(&mut world, caught_up, batch);
+    assert!(matches!(exit, ApplyExit::Stopped), "{exit:?}");
+    assert_eq!(world.effects(), [1, 2, 3, 4]);
 }
 
 #[test]
