@@ -6,6 +6,7 @@ mod cluster;
 mod eventually;
 mod harness;
 mod repair;
+mod runtime;
 mod session;
 mod settings;
 mod source;

@@ -15,6 +15,8 @@ pub struct CaptureSettings {
     pub log_max_bytes: u64,
     /// Least time between two records of keepalive positions that nobody asked for.
     pub keepalive_interval: Duration,
+    /// Between two looks at the source's catalog beside the stream.
+    pub look_interval: Duration,
 }
 
 /// One flow's capture task: ports, links and limits. A task is one connection; every restart gets a context

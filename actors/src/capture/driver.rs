@@ -8,6 +8,7 @@
 //! It must never make a slot except where an incarnation starts.
 
 mod ground;
+mod look;
 mod settle;
 mod streaming;
 
@@ -36,7 +37,11 @@ where
         match connect(&context, &mut stop, &report).await {
             Ok(mut streaming) => {
                 report(CaptureReport::Capturing);
-                let exit = streaming.run(&mut stop).await;
+                let exit = tokio::select! {
+                    biased;
+                    exit = streaming.run(&mut stop) => exit,
+                    exit = look::keep_looking(&context, &report) => exit,
+                };
                 streaming.close(exit).await
             }
             Err(exit) => exit,

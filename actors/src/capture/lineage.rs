@@ -14,6 +14,7 @@ use self::slot::Usable;
 use super::defect;
 use crate::failure::{Class, Code, Failure, Place};
 use crate::flow::TargetView;
+use crate::flow::state::Loss;
 use crate::ports::{Checkpoint, SourceFacts};
 
 /// What the flow is set up to be.
@@ -23,8 +24,6 @@ pub struct LineageSettings {
     pub publications: Vec<String>,
     /// Content before the start is not this flow's business.
     pub from_now: bool,
-    /// The store was opened at an earlier point by explicit recovery.
-    pub recovered: bool,
 }
 
 /// What is known here before the source is asked.
@@ -32,6 +31,8 @@ pub struct LineageSettings {
 pub struct Known<'a> {
     pub lineage: Option<&'a Lineage>,
     pub durable: Progress,
+    /// The store was opened at an earlier point by explicit recovery, and this flow was not judged since.
+    pub recovered: bool,
     pub target: &'a TargetView,
 }
 
@@ -68,6 +69,36 @@ pub fn judge(known: Known<'_>, facts: &SourceFacts, settings: &LineageSettings) 
     judgement.unwrap_or_else(|ended| *ended)
 }
 
+/// What a look at the source beside a running stream found.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Looked {
+    Same,
+    /// As `Verdict::Continue` has it.
+    Changed {
+        lineage: Lineage,
+        changed: Vec<String>,
+    },
+    Lost(Loss),
+    /// Another server answered than the one that streams, or the slot did not show: a new connection judges.
+    Elsewhere,
+}
+
+/// The part of the decision that may change under a running stream without ending it. No position is
+/// compared: what was read beside the stream is older than what has come through it meanwhile.
+pub(super) fn look(lineage: &Lineage, facts: &SourceFacts, settings: &LineageSettings) -> Looked {
+    if lineage.system_identifier != facts.system_identifier || facts.slot.is_none() {
+        return Looked::Elsewhere;
+    }
+    match same_publications(lineage, facts, settings) {
+        Ok(changed) if changed.is_empty() => Looked::Same,
+        Ok(changed) => {
+            let lineage = Lineage { publications: identities(facts), ..lineage.clone() };
+            Looked::Changed { lineage, changed }
+        }
+        Err(loss) => Looked::Lost(loss),
+    }
+}
+
 /// A verdict that ends the judgement early; it travels as an error, so that every check is one line.
 type Early = Box<Verdict>;
 
@@ -94,7 +125,7 @@ fn continued(
     }
     let checkpoint = known.target.checkpoint.as_ref();
     let applied = applied_in(&lineage, checkpoint);
-    covered_by_target(&slot, known.durable.position, applied.map(|applied| applied.applied), settings)?;
+    covered_by_target(&slot, known, applied.map(|applied| applied.applied), settings)?;
     adopt(lineage, slot, applied)
 }
 
@@ -105,7 +136,7 @@ fn without_record(known: Known<'_>, facts: &SourceFacts, settings: &LineageSetti
     }
     let slot = slot::usable(facts, settings)?;
     match &known.target.checkpoint {
-        Some(checkpoint) => from_checkpoint(checkpoint, slot, facts, settings),
+        Some(checkpoint) => from_checkpoint(checkpoint, slot, known, facts, settings),
         None => from_nothing(slot.is_some(), facts, settings),
     }
 }
@@ -130,6 +161,7 @@ fn from_nothing(slot_exists: bool, facts: &SourceFacts, settings: &LineageSettin
 fn from_checkpoint(
     checkpoint: &Checkpoint,
     slot: Option<Usable>,
+    known: Known<'_>,
     facts: &SourceFacts,
     settings: &LineageSettings,
 ) -> Judgement {
@@ -145,7 +177,7 @@ fn from_checkpoint(
     not_behind(checkpoint.applied.position, facts)?;
     let slot = slot.ok_or_else(|| slot::missing(settings))?;
     present(facts, settings).map_err(publication_missing)?;
-    covered_by_target(&slot, Lsn::ZERO, Some(checkpoint.applied), settings)?;
+    covered_by_target(&slot, known, Some(checkpoint.applied), settings)?;
     let lineage = Lineage {
         incarnation: checkpoint.incarnation,
         system_identifier: facts.system_identifier,
@@ -162,7 +194,7 @@ fn from_checkpoint(
 /// The slot was confirmed at or below what the target has: nothing is missing between the two.
 fn covered_by_target(
     slot: &Usable,
-    durable: Lsn,
+    known: Known<'_>,
     applied: Option<Progress>,
     settings: &LineageSettings,
 ) -> Result<(), Early> {
@@ -173,10 +205,10 @@ fn covered_by_target(
         format!("applied at the target to {}", applied.position)
     });
     let what = format!(
-        "slot \"{}\" was confirmed to {}; durable here to {durable}, {applied}",
-        settings.slot, slot.confirmed
+        "slot \"{}\" was confirmed to {}; durable here to {}, {applied}",
+        settings.slot, slot.confirmed, known.durable.position
     );
-    let code = if settings.recovered { Code::StoreRecovered } else { Code::SlotBeyondSafePoint };
+    let code = if known.recovered { Code::StoreRecovered } else { Code::SlotBeyondSafePoint };
     Err(lost(code, what))
 }
 
@@ -237,14 +269,14 @@ fn same_publications(
     lineage: &Lineage,
     facts: &SourceFacts,
     settings: &LineageSettings,
-) -> Result<Vec<String>, Early> {
+) -> Result<Vec<String>, Loss> {
     present(facts, settings).map_err(publication_missing)?;
     let mut changed = Vec::new();
     for found in &facts.publications {
         match lineage.publications.iter().find(|known| known.name == found.name) {
             Some(known) if known.oid != found.oid => {
                 let what = format!("publication \"{}\" was dropped and made again", found.name);
-                return Err(lost(Code::PublicationReplaced, what));
+                return Err(Loss { code: Code::PublicationReplaced, what });
             }
             Some(known) if known.digest == found.digest => {}
             Some(_) | None => changed.push(found.name.clone()),
@@ -259,8 +291,14 @@ fn present<'a>(facts: &SourceFacts, settings: &'a LineageSettings) -> Result<(),
     settings.publications.iter().find(|name| !found(name)).map_or(Ok(()), |name| Err(name))
 }
 
-fn publication_missing(name: &str) -> Early {
-    lost(Code::PublicationMissing, format!("publication \"{name}\" is gone from the source"))
+fn publication_missing(name: &str) -> Loss {
+    Loss { code: Code::PublicationMissing, what: format!("publication \"{name}\" is gone from the source") }
+}
+
+impl From<Loss> for Early {
+    fn from(Loss { code, what }: Loss) -> Self {
+        lost(code, what)
+    }
 }
 
 fn identities(facts: &SourceFacts) -> Vec<PublicationIdentity> {

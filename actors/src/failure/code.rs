@@ -111,6 +111,7 @@ codes! {
     StoreFormat = 704, Unknown, "store has another format version";
     StoreLocked = 705, Unknown, "store is in use by another engine";
     StoreFailed = 706, Unknown, "write to the store failed";
+    TooManyFlows = 707, Unknown, "too many flows for the file descriptors";
 }
 
 impl fmt::Display for Code {

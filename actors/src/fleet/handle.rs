@@ -11,9 +11,10 @@ use trellara_storage::FlowName;
 use super::diff::{FleetDiff, WantedFlow};
 use super::observe::FleetView;
 use super::supervisor::{FleetOrder, FleetSetup, Supervisor};
+use crate::apply::Checked;
 use crate::flow::order::{Answer, Decision, FlowOrder, OrderError};
 use crate::flow::state::Pause;
-use crate::ports::{CheckOutcome, Clock, FlowFactory, RemoveOptions, RemovedPart};
+use crate::ports::{Clock, FlowFactory, RemoveOptions, RemovedPart};
 use crate::quarantine;
 
 /// Orders under way at one time; the supervisor's mailbox has no bound of its own.
@@ -123,7 +124,7 @@ impl FleetHandle {
     ///
     /// # Errors
     /// As `replay`.
-    pub async fn check(&self, flow: FlowName, evidence: String) -> Result<CheckOutcome, OrderError> {
+    pub async fn check(&self, flow: FlowName, evidence: String) -> Result<Checked, OrderError> {
         self.ask(|answer| FleetOrder::ToFlow { flow, order: FlowOrder::Check { evidence, answer } }).await
     }
 

@@ -46,6 +46,10 @@ impl<L: FlowLog, C: Clock> FlowActor<L, C> {
         });
         let FlowSetup { identity, open, stored, begin, policy, data, scope, cell, clock, wheel } = setup;
         let events = EventSequence::after(stored.newest_event);
+        // Apply waits for the link's lineage, and capture gives it once it is judged.
+        let judged = stored.lineage.clone().filter(|_| !stored.recovered);
+        let link = FlowLink::new(judged, stored.durable);
+        open.tasks.begin(&link);
         let tools = Tools {
             flow: open.id,
             log: open.log,
@@ -54,7 +58,7 @@ impl<L: FlowLog, C: Clock> FlowActor<L, C> {
             scope,
             bell,
             cell,
-            link: FlowLink::new(stored.lineage.clone(), stored.durable),
+            link,
             events: events.clone(),
         };
         let now = moment(&clock);

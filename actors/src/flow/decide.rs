@@ -12,7 +12,8 @@ use super::hands::take;
 use super::order::{Answer, Decision, OrderError};
 use super::state::Parked;
 use super::status;
-use crate::ports::{CheckOutcome, Clock, FlowLog};
+use crate::apply::Checked;
+use crate::ports::{Clock, FlowLog};
 use crate::quarantine::{self, Refused};
 
 /// A decision being built from the record, and who waits for it.
@@ -68,12 +69,15 @@ impl<L: FlowLog, C: Clock> FlowActor<L, C> {
         self.deciding = Some(Deciding { evidence, built, answer });
     }
 
-    pub(super) fn check(&mut self, evidence: &str, answer: Answer<CheckOutcome>) {
+    pub(super) fn check(&mut self, evidence: &str, answer: Answer<Checked>) {
         match self.standing(evidence) {
             Err(error) => drop(answer.send(Err(error))),
             Ok(parked) => {
                 let check = self.hands.tools.tasks.check(&parked);
-                self.hands.tools.data.run(async move { drop(answer.send(Ok(check.await))) });
+                self.hands
+                    .tools
+                    .data
+                    .run(async move { drop(answer.send(check.await.map_err(OrderError::Store))) });
             }
         }
     }

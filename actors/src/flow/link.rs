@@ -26,7 +26,7 @@ pub struct Stumble {
     pub times: u32,
 }
 
-/// Shared by the tasks of one flow. Capture writes `lineage` and `durable`, apply writes `target`; each
+/// Shared by the tasks of one flow. Capture writes `lineage`, `durable` and `restart`, apply writes `target`; each
 /// waits on the other's.
 #[derive(Clone, Debug)]
 pub struct FlowLink {
@@ -34,6 +34,8 @@ pub struct FlowLink {
     pub lineage: watch::Sender<Option<Lineage>>,
     pub durable: watch::Sender<Progress>,
     pub target: watch::Sender<TargetView>,
+    /// The slot's `restart_lsn` as capture last read it.
+    pub restart: watch::Sender<Option<Lsn>>,
     /// Capture's own memory.
     pub stumble: watch::Sender<Option<Stumble>>,
 }
@@ -45,6 +47,7 @@ impl FlowLink {
             lineage: watch::Sender::new(lineage),
             durable: watch::Sender::new(durable),
             target: watch::Sender::new(TargetView::default()),
+            restart: watch::Sender::new(None),
             stumble: watch::Sender::new(None),
         }
     }

@@ -5,7 +5,7 @@ use tokio::sync::oneshot;
 
 use super::machine;
 use super::state::Pause;
-use crate::ports::CheckOutcome;
+use crate::apply::Checked;
 use crate::quarantine;
 use crate::runtime::FlowExit;
 
@@ -60,7 +60,7 @@ pub enum FlowOrder {
     },
     Check {
         evidence: String,
-        answer: Answer<CheckOutcome>,
+        answer: Answer<Checked>,
     },
     /// Stops the tasks, then the actor, which gives this as its reason.
     End(FlowExit),

@@ -5,7 +5,7 @@
 //! before the target was ever reached; the evidence itself stays the authority.
 
 use serde::{Deserialize, Serialize};
-use trellara_storage::families::{events, flows};
+use trellara_storage::families::{default, events, flows};
 use trellara_storage::records::{EventRecord, FlowPart, Lineage};
 use trellara_storage::{Batch, Error, FlowId, Progress, Store, Timestamp};
 
@@ -74,6 +74,8 @@ pub struct StoredFault {
 pub struct StoredFlow {
     pub state: State,
     pub lineage: Option<Lineage>,
+    /// The store was recovered: until the lineage is judged again, it may not be acted on.
+    pub recovered: bool,
     pub durable: Progress,
     pub applied: Progress,
     /// Number of the newest event, zero for none.
@@ -158,6 +160,7 @@ pub fn load(store: &dyn Store, flow: FlowId) -> Result<StoredFlow, Error> {
     Ok(StoredFlow {
         state: record.map_or_else(|| State::new(seeded), |record| record.state(seeded)),
         lineage,
+        recovered: default::mark(store, flow)?.is_some(),
         durable: flows::get(store, flow, FlowPart::Durable)?.unwrap_or_default(),
         applied: flows::get(store, flow, FlowPart::Applied)?.unwrap_or_default(),
         newest_event: events::newest(store, flow, 1)?.first().map_or(0, |(sequence, _)| *sequence),

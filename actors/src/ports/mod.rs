@@ -18,6 +18,6 @@ pub use target::{
     TargetSession, Token,
 };
 pub use tasks::{
-    CheckOutcome, FlowFactory, FlowTasks, LogBudget, NumberedLog, OpenFlow, RemoveOptions, RemovedPart,
-    RemovedState, TaskContext,
+    FlowFactory, FlowTasks, LogBudget, NumberedLog, OpenFlow, RemoveOptions, RemovedPart, RemovedState,
+    TaskContext,
 };

@@ -5,9 +5,8 @@ use futures_util::future::BoxFuture;
 use trellara_storage::{Error, FlowId, FlowName};
 
 use super::FlowLog;
-use crate::apply::{ApplyExit, ApplyReport};
+use crate::apply::{ApplyExit, ApplyReport, Checked};
 use crate::capture::{CaptureExit, CaptureReport};
-use crate::failure::Failure;
 use crate::flow::state::Parked;
 use crate::flow::{EventSequence, FlowLink};
 use crate::runtime::{Reports, StopSignal};
@@ -29,25 +28,18 @@ pub struct LogBudget {
     pub max: u64,
 }
 
-/// The answer to "would it apply now?".
-#[derive(Clone, Debug)]
-pub enum CheckOutcome {
-    WouldApply,
-    WouldFail(Box<Failure>),
-    /// The target could not be asked.
-    NotAsked(Box<Failure>),
-    Store(String),
-}
-
 /// One flow's drivers. The futures run on the data runtime; dropping one ends it at any point.
 pub trait FlowTasks: Send + Sync + 'static {
+    /// A generation of the flow begins. Its senders are gone once it is over, tasks included.
+    fn begin(&self, link: &FlowLink);
+
     fn capture(&self, context: TaskContext<CaptureReport>) -> BoxFuture<'static, CaptureExit>;
 
     /// `take_over`: claim although another engine's lease is live.
     fn apply(&self, context: TaskContext<ApplyReport>, take_over: bool) -> BoxFuture<'static, ApplyExit>;
 
     /// Applies the parked transaction and rolls back.
-    fn check(&self, parked: &Parked) -> BoxFuture<'static, CheckOutcome>;
+    fn check(&self, parked: &Parked) -> BoxFuture<'static, Result<Checked, Error>>;
 
     /// The budget of the flow's log in bytes.
     fn log_max_bytes(&self) -> u64;

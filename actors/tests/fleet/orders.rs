@@ -1,10 +1,10 @@
 //! Orders to running flows: pause, resume, replay, discard, check.
 
+use trellara_actors::apply::Checked;
 use trellara_actors::flow::Phase;
 use trellara_actors::flow::machine::Refused;
 use trellara_actors::flow::order::OrderError;
 use trellara_actors::flow::state::{Pause, PauseScope};
-use trellara_actors::ports::CheckOutcome;
 use trellara_actors::quarantine;
 use trellara_storage::Timestamp;
 use trellara_storage::families::quarantine::of_flow;
@@ -58,7 +58,7 @@ fn a_quarantined_flow_keeps_capturing_and_goes_on_by_a_replay() {
     assert_eq!(world.status(0).phase(), Phase::Quarantined);
 
     let check = world.block_on(world.handle.check(flow(0), "Q-7F3K".to_owned())).unwrap();
-    assert!(matches!(check, CheckOutcome::WouldApply), "{check:?}");
+    assert!(matches!(check, Checked::WouldApply), "{check:?}");
     let other = world.block_on(world.handle.replay(flow(0), "Q-0000".to_owned(), ada(None)));
     assert!(matches!(other, Err(OrderError::Refused(Refused::OtherQuarantine { .. }))), "{other:?}");
     world.block_on(world.handle.replay(flow(0), "Q-7F3K".to_owned(), ada(None))).unwrap();

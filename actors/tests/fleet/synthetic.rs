@@ -7,12 +7,13 @@ use std::time::Duration;
 
 use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
-use trellara_actors::apply::{ApplyExit, ApplyProgress, ApplyReport};
+use trellara_actors::apply::{ApplyExit, ApplyProgress, ApplyReport, Checked};
 use trellara_actors::capture::{CaptureExit, CaptureProgress, CaptureReport};
+use trellara_actors::flow::FlowLink;
 use trellara_actors::flow::state::Parked;
 use trellara_actors::ports::{
-    CheckOutcome, Checkpoint, FlowFactory, FlowTasks, NumberedLog, OpenFlow, RemoveOptions, RemovedPart,
-    RemovedState, TaskContext, Token,
+    Checkpoint, FlowFactory, FlowTasks, NumberedLog, OpenFlow, RemoveOptions, RemovedPart, RemovedState,
+    TaskContext, Token,
 };
 use trellara_storage::families::quarantine;
 use trellara_storage::log::{FlowLogHandle, LogHandle};
@@ -154,6 +155,8 @@ struct ScriptedTasks {
 }
 
 impl FlowTasks for ScriptedTasks {
+    fn begin(&self, _: &FlowLink) {}
+
     fn capture(&self, context: TaskContext<CaptureReport>) -> BoxFuture<'static, CaptureExit> {
         capture(Arc::clone(&self.flow), context).boxed()
     }
@@ -162,8 +165,8 @@ impl FlowTasks for ScriptedTasks {
         apply(Arc::clone(&self.flow), self.log.clone(), context).boxed()
     }
 
-    fn check(&self, _: &Parked) -> BoxFuture<'static, CheckOutcome> {
-        async { CheckOutcome::WouldApply }.boxed()
+    fn check(&self, _: &Parked) -> BoxFuture<'static, Result<Checked, Error>> {
+        async { Ok(Checked::WouldApply) }.boxed()
     }
 
     fn log_max_bytes(&self) -> u64 {

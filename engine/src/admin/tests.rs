@@ -8,13 +8,14 @@ use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
 use tempfile::TempDir;
 use tokio::sync::Notify;
-use trellara_actors::apply::{ApplyExit, ApplyReport};
+use trellara_actors::apply::{ApplyExit, ApplyReport, Checked};
 use trellara_actors::capture::{CaptureExit, CaptureReport};
 use trellara_actors::failure::Code;
 use trellara_actors::fleet::{FleetSettings, FleetSetup, FleetView, WantedFlow};
+use trellara_actors::flow::FlowLink;
 use trellara_actors::flow::state::Parked;
 use trellara_actors::ports::{
-    CheckOutcome, FlowFactory, FlowTasks, OpenFlow, RemoveOptions, RemovedPart, RemovedState, TaskContext,
+    FlowFactory, FlowTasks, OpenFlow, RemoveOptions, RemovedPart, RemovedState, TaskContext,
 };
 use trellara_actors::runtime::{Control, DataRuntime, StopSignal};
 use trellara_api::client::{Client, Error as Refused};
@@ -66,6 +67,8 @@ async fn until(stop: StopSignal) {
 }
 
 impl FlowTasks for Idle {
+    fn begin(&self, _: &FlowLink) {}
+
     fn capture(&self, context: TaskContext<CaptureReport>) -> BoxFuture<'static, CaptureExit> {
         async move {
             until(context.stop).await;
@@ -82,8 +85,8 @@ impl FlowTasks for Idle {
         .boxed()
     }
 
-    fn check(&self, _: &Parked) -> BoxFuture<'static, CheckOutcome> {
-        async { CheckOutcome::WouldApply }.boxed()
+    fn check(&self, _: &Parked) -> BoxFuture<'static, Result<Checked, Error>> {
+        async { Ok(Checked::WouldApply) }.boxed()
     }
 
     fn log_max_bytes(&self) -> u64 {

@@ -9,7 +9,7 @@ use postgres_types::PgLsn;
 use tokio_postgres::error::SqlState;
 use tokio_postgres::{Client, Error, Row};
 use trellara_actors::ports::{Checkpoint, Claim, Claimed, InitialCheckpoint, Token};
-use trellara_storage::{FlowName, Incarnation, Lsn, Progress, TransactionDigest};
+use trellara_storage::{FlowName, Incarnation, InstanceId, Lsn, Progress, TransactionDigest};
 
 /// Advisory lock that keeps flows from making the schema at the same time (`trella` in ASCII).
 const SCHEMA_LOCK: i64 = 0x7472_656c_6c61;
@@ -57,13 +57,35 @@ UPDATE trellara.checkpoint
  WHERE flow = $1 AND instance = $2 AND boot = $3 AND generation = $4
    AND applied_lsn = $5 AND applied_position = $10";
 
-/// Leases of all flows that one engine holds in a database, in one statement.
+/// Leases of all flows that one engine holds in a database, in one statement. A row that is locked belongs to
+/// an apply transaction, which renews it: waiting for one would keep all the others waiting.
 const RENEW: &str = "
 UPDATE trellara.checkpoint c
-   SET lease_until = clock_timestamp() + $5::float8 * interval '1 second'
-  FROM unnest($1::text[], $2::text[], $3::int8[], $4::int8[]) AS held(flow, instance, boot, generation)
- WHERE c.flow = held.flow AND c.instance = held.instance AND c.boot = held.boot
-   AND c.generation = held.generation";
+   SET lease_until = clock_timestamp() + ours.lease * interval '1 second'
+  FROM (SELECT c.flow, held.lease
+          FROM trellara.checkpoint c
+          JOIN unnest($1::text[], $2::int8[], $3::int8[], $4::float8[])
+               AS held(flow, boot, generation, lease) ON c.flow = held.flow
+         WHERE c.instance = $5
+           AND (held.boot IS NULL OR (c.boot = held.boot AND c.generation = held.generation))
+           FOR UPDATE OF c SKIP LOCKED) AS ours
+ WHERE c.flow = ours.flow";
+
+/// A lease that is to be renewed.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Held {
+    pub flow: FlowName,
+    pub by: Claimant,
+    pub lease: Duration,
+}
+
+/// By which claim an engine instance holds a row.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Claimant {
+    Token(Token),
+    /// Whichever was the last of the instance: this process has not looked at the row yet.
+    AnyBoot,
+}
 
 /// Makes what is missing of schema `trellara`.
 ///
@@ -85,16 +107,22 @@ pub async fn ensure_schema(client: &Client) -> Result<(), Error> {
     client.batch_execute(&format!("SELECT pg_advisory_xact_lock({SCHEMA_LOCK});{SCHEMA}")).await
 }
 
-/// Renews the leases of these flows, whatever phase they are in; returns how many are still held.
+/// Renews the leases of these flows, whatever phase they are in; returns how many were.
 ///
 /// # Errors
 /// Whatever the server or the connection says.
-pub async fn renew(client: &Client, held: &[(FlowName, Token)], lease: Duration) -> Result<u64, Error> {
-    let flows: Vec<String> = held.iter().map(|(flow, _)| flow.to_string()).collect();
-    let instances: Vec<String> = held.iter().map(|(_, token)| token.instance.to_string()).collect();
-    let boots: Vec<i64> = held.iter().map(|(_, token)| token.boot.cast_signed()).collect();
-    let generations: Vec<i64> = held.iter().map(|(_, token)| token.generation.cast_signed()).collect();
-    client.execute(RENEW, &[&flows, &instances, &boots, &generations, &lease.as_secs_f64()]).await
+pub async fn renew(client: &Client, instance: InstanceId, held: &[Held]) -> Result<u64, Error> {
+    let token = |held: &Held| match held.by {
+        Claimant::Token(token) => Some(token),
+        Claimant::AnyBoot => None,
+    };
+    let flows: Vec<String> = held.iter().map(|held| held.flow.to_string()).collect();
+    let boots: Vec<Option<i64>> =
+        held.iter().map(|held| token(held).map(|token| token.boot.cast_signed())).collect();
+    let generations: Vec<Option<i64>> =
+        held.iter().map(|held| token(held).map(|token| token.generation.cast_signed())).collect();
+    let leases: Vec<f64> = held.iter().map(|held| held.lease.as_secs_f64()).collect();
+    client.execute(RENEW, &[&flows, &boots, &generations, &leases, &instance.to_string()]).await
 }
 
 /// Tries to become the row's holder.

@@ -72,6 +72,10 @@ impl<L: FlowLog> PgTarget<L> {
 }
 
 impl<L: FlowLog> PgTarget<L> {
+    pub fn pool(&self) -> &Arc<Pool> {
+        &self.shared.pool
+    }
+
     /// Drops checkpoint and outcomes of the flow, for its removal.
     ///
     /// # Errors

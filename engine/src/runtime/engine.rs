@@ -20,7 +20,7 @@ use trellara_storage::log::{LogHandle, LogThreads, WriterState};
 use super::clock::SystemClock;
 use super::factory::EngineFactory;
 use super::surfaces::{AdminThread, Surface};
-use super::{retention, store, wanted};
+use super::{descriptors, retention, store, wanted};
 use crate::config::Settings;
 use crate::telemetry;
 
@@ -59,6 +59,8 @@ impl Engine {
     /// The store cannot be opened, an address or the admin socket cannot be bound, or the operating system
     /// gives no threads.
     pub fn start(config: &Path, settings: Settings) -> anyhow::Result<Self> {
+        descriptors::raise();
+        descriptors::suffice_for(settings.flows.len())?;
         let clock = SystemClock::new();
         let (store, identity) = store::open(&settings, clock).context("cannot open the store")?;
         let (log, threads) = trellara_storage::log::start(Arc::clone(&store) as _)?;
@@ -81,6 +83,7 @@ impl Engine {
             settings: FleetSettings::default(),
             view: FleetView::default(),
         })?;
+        runtime.spawn(factory.renew_leases());
         runtime.spawn(retention::keep(factory.clone(), log.clone(), clock));
         let stop = Arc::new(Notify::new());
         let settings = Arc::new(settings);

@@ -8,14 +8,15 @@ use futures_util::future::BoxFuture;
 use tokio::sync::Mutex;
 use trellara_actors::apply::EngineIdentity;
 use trellara_actors::ports::{Clock, FlowFactory, OpenFlow, RemoveOptions, RemovedPart};
-use trellara_storage::families::{default, flows};
+use trellara_storage::families::flows;
 use trellara_storage::log::{FlowLogHandle, LogHandle};
 use trellara_storage::records::{FlowIdentity, FlowPart};
-use trellara_storage::{Batch, Error, FlowId, FlowName};
+use trellara_storage::{Batch, Error, FlowId, FlowName, Lsn};
 
 use super::clock::SystemClock;
-use super::removal;
+use super::generations::Generations;
 use super::tasks::EngineTasks;
+use super::{leases, removal};
 use crate::apply::PgTarget;
 use crate::postgres::pool::Pools;
 use crate::settings::FlowSettings;
@@ -32,6 +33,7 @@ struct Shared {
     log: LogHandle,
     pools: Pools,
     heartbeats: Heartbeats,
+    generations: Generations,
     clock: SystemClock,
     /// Held while a new flow gets its number.
     numbering: Mutex<()>,
@@ -45,6 +47,7 @@ impl EngineFactory {
             log,
             pools: Pools::new(instance),
             heartbeats: Heartbeats::default(),
+            generations: Generations::default(),
             clock,
             numbering: Mutex::new(()),
         }))
@@ -61,12 +64,22 @@ impl EngineFactory {
         self.0.configured.read().unwrap_or_else(PoisonError::into_inner).get(flow).cloned()
     }
 
+    /// Renews the leases of every flow that it opened, until it is dropped.
+    pub fn renew_leases(&self) -> impl Future<Output = ()> + Send + use<> {
+        leases::renew(self.0.generations.clone(), self.0.engine.clone())
+    }
+
     pub(super) fn source(&self, settings: &FlowSettings) -> Source {
         Source::new(settings, self.0.engine.boot, self.0.heartbeats.clone())
     }
 
     pub(super) fn target(&self, settings: &FlowSettings, log: FlowLogHandle) -> PgTarget<FlowLogHandle> {
         PgTarget::new(settings, log, self.0.pools.pool(&settings.target))
+    }
+
+    /// As the flow's capture last read it; none while it does not run.
+    pub(super) fn restart_lsn(&self, flow: &FlowName) -> Option<Lsn> {
+        self.0.generations.restart_lsn(flow)
     }
 
     pub(super) fn log(&self) -> &LogHandle {
@@ -126,7 +139,6 @@ impl FlowFactory for EngineFactory {
             let settings = factory.settings(&flow).ok_or(Error::Closed)?;
             let id = factory.number(&settings).await?;
             let log = factory.0.log.for_flow(id);
-            let recovered = log.read(move |store| default::mark(store, id)).await?.is_some();
             let tasks = EngineTasks {
                 flow: id,
                 engine: factory.0.engine.clone(),
@@ -134,7 +146,7 @@ impl FlowFactory for EngineFactory {
                 target: Arc::new(factory.target(&settings, log.clone())),
                 settings,
                 log: log.clone(),
-                recovered,
+                generations: factory.0.generations.clone(),
                 clock: factory.0.clock,
             };
             Ok(OpenFlow { id, log, tasks: Box::new(tasks) })

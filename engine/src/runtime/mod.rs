@@ -2,8 +2,12 @@
 
 mod clock;
 #[cfg(feature = "rocks")]
+mod descriptors;
+#[cfg(feature = "rocks")]
 mod engine;
 mod factory;
+mod generations;
+mod leases;
 mod probe;
 mod removal;
 mod retention;

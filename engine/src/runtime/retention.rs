@@ -31,7 +31,13 @@ pub(super) async fn keep(factory: EngineFactory, log: LogHandle, clock: SystemCl
         };
         for (id, name) in flows {
             let Some(settings) = factory.settings(&name) else { continue };
-            let (back, passed) = pass(keeper, &log, id, &settings, clock).await;
+            // Without the slot's restart position no dedup entry may go: the source could send all of it again.
+            let now = Circumstances {
+                now: clock.now(),
+                restart_lsn: factory.restart_lsn(&name),
+                pinned_from: None,
+            };
+            let (back, passed) = pass(keeper, &log, id, &settings, now).await;
             keeper = back;
             if let Err(error) = passed {
                 tracing::error!(flow = %name, %error, "log retention failed");
@@ -46,15 +52,13 @@ async fn pass(
     log: &LogHandle,
     flow: FlowId,
     settings: &FlowSettings,
-    clock: SystemClock,
+    now: Circumstances,
 ) -> (Keeper, Result<(), Error>) {
     let applied = RetainApplied {
         time: settings.log_retain_applied,
         bytes: within_budget(settings.log_retain_applied_bytes, settings.log_max_bytes),
     };
     let retention = Retention { applied, dedup: settings.dedup_retain };
-    // Without the slot's restart position no dedup entry may go: the source could send all of it again.
-    let now = Circumstances { now: clock.now(), restart_lsn: None, pinned_from: None };
     let (keeper, passed) = log
         .read(move |store| {
             let passed = keeper.pass(store, flow, retention, now);

@@ -15,7 +15,7 @@ use trellara_storage::log::{AuditTrail, LogHandle};
 
 use super::clock::SystemClock;
 use super::factory::EngineFactory;
-use super::wanted;
+use super::{descriptors, wanted};
 use crate::admin::{self, AdminState, EngineFacts, Levers};
 use crate::config::Settings;
 use trellara_actors::ports::Clock;
@@ -98,6 +98,7 @@ async fn reconfigure(
     factory: EngineFactory,
     settings: Arc<Settings>,
 ) -> Result<(), String> {
+    descriptors::suffice_for(settings.flows.len()).map_err(|error| error.to_string())?;
     factory.configure(&settings.flows);
     let stored = wanted::stored(&log).await.map_err(|error| error.to_string())?;
     let accepted = fleet.set_wanted(wanted::wanted(&settings.flows), stored).await;

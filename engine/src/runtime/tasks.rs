@@ -11,18 +11,22 @@ use trellara_actors::apply::{
 use trellara_actors::capture::{
     self, CaptureContext, CaptureExit, CaptureReport, CaptureSettings, LineageSettings,
 };
+use trellara_actors::flow::FlowLink;
 use trellara_actors::flow::state::Parked;
-use trellara_actors::ports::{CheckOutcome, FlowTasks, TaskContext};
+use trellara_actors::ports::{FlowTasks, TaskContext};
 use trellara_storage::log::FlowLogHandle;
 use trellara_storage::{Error, FlowId};
 
 use super::clock::SystemClock;
+use super::generations::{Generation, Generations};
 use crate::apply::PgTarget;
 use crate::settings::FlowSettings;
 use crate::source::Source;
 
 /// Least time between two records of keepalive positions that nobody asked for.
 const KEEPALIVE_INTERVAL: Duration = Duration::from_secs(10);
+/// Between two looks at slot and publications beside a running stream.
+const LOOK_INTERVAL: Duration = Duration::from_secs(60);
 
 /// Everything that the tasks of one flow share.
 #[derive(Debug)]
@@ -33,12 +37,21 @@ pub(super) struct EngineTasks {
     pub(super) source: Arc<Source>,
     pub(super) target: Arc<PgTarget<FlowLogHandle>>,
     pub(super) log: FlowLogHandle,
-    /// The store was recovered, and this flow has not passed the lineage check since.
-    pub(super) recovered: bool,
+    pub(super) generations: Generations,
     pub(super) clock: SystemClock,
 }
 
 impl FlowTasks for EngineTasks {
+    fn begin(&self, link: &FlowLink) {
+        let generation = Generation {
+            pool: Arc::clone(self.target.pool()),
+            lease: self.settings.target.lease,
+            target: link.target.subscribe(),
+            restart: link.restart.subscribe(),
+        };
+        self.generations.begin(self.settings.name.clone(), generation);
+    }
+
     fn capture(&self, context: TaskContext<CaptureReport>) -> BoxFuture<'static, CaptureExit> {
         let TaskContext { link, reports, stop, .. } = context;
         let capture = CaptureContext {
@@ -69,10 +82,10 @@ impl FlowTasks for EngineTasks {
         apply::run(apply, stop.receiver(), move |report| reports.send(report)).boxed()
     }
 
-    fn check(&self, parked: &Parked) -> BoxFuture<'static, CheckOutcome> {
+    fn check(&self, parked: &Parked) -> BoxFuture<'static, Result<Checked, Error>> {
         let (target, log) = (Arc::clone(&self.target), self.log.clone());
         let (instance, transaction) = (self.engine.instance, parked.transaction);
-        async move { check_outcome(apply::check(&*target, &log, instance, transaction).await) }.boxed()
+        async move { apply::check(&*target, &log, instance, transaction).await }.boxed()
     }
 
     fn log_max_bytes(&self) -> u64 {
@@ -88,31 +101,15 @@ impl EngineTasks {
                 slot: source.slot.clone(),
                 publications: source.publications.clone(),
                 from_now: self.settings.from_now,
-                recovered: self.recovered,
             },
             log_max_bytes: self.settings.log_max_bytes,
             keepalive_interval: KEEPALIVE_INTERVAL,
+            look_interval: LOOK_INTERVAL,
         }
     }
 
     fn limits(&self) -> GroupLimits {
         let crate::settings::GroupLimits { transactions, changes, bytes } = self.settings.group;
         GroupLimits { transactions, changes, bytes }
-    }
-}
-
-fn check_outcome(checked: Result<Checked, Error>) -> CheckOutcome {
-    let not_asked = |why: &str| CheckOutcome::Store(why.to_owned());
-    match checked {
-        Ok(Checked::WouldApply) => CheckOutcome::WouldApply,
-        Ok(Checked::WouldFail(failure)) => CheckOutcome::WouldFail(Box::new(failure)),
-        Ok(Checked::Unanswered(failure)) => CheckOutcome::NotAsked(Box::new(failure)),
-        Ok(Checked::NotNext(at)) => {
-            not_asked(&format!("the target stands at {}, not before it", at.position))
-        }
-        Ok(Checked::Fenced(row)) => not_asked(&format!("{} applies this flow", row.holder)),
-        Ok(Checked::TargetLost) => not_asked("the checkpoint row is gone from the target"),
-        Ok(Checked::NotInLog) => not_asked("the log does not hold the transaction any more"),
-        Err(error) => not_asked(&error.to_string()),
     }
 }

@@ -2,7 +2,7 @@
 
 use trellara_actors::failure::Class;
 use trellara_actors::ports::{ApplyOutcome, Applying, Claim, Claimed, TargetSession, Token};
-use trellara_engine::apply::checkpoint;
+use trellara_engine::apply::checkpoint::{self, Claimant, Held};
 use trellara_storage::InstanceId;
 use trellara_storage::records::Outcome;
 
@@ -133,17 +133,36 @@ async fn a_terminated_session_is_a_lost_connection_and_the_next_one_goes_on() {
 #[tokio::test]
 async fn leases_of_several_flows_are_renewed_in_one_statement_and_only_by_their_holder() {
     let stage = Stage::new("CREATE TABLE t(k int PRIMARY KEY)").await;
-    let lease = std::time::Duration::from_secs(3600);
-    let ours = (stage.settings.name.clone(), stage.token);
-    let stale = Token { generation: stage.token.generation + 5, ..stage.token };
-    let client = &stage.target;
-    let renewed = checkpoint::renew(client, std::slice::from_ref(&ours), lease).await.unwrap();
-    assert_eq!(renewed, 1);
+    let (client, instance) = (&stage.target, stage.token.instance);
+    let held = |by| {
+        let lease = std::time::Duration::from_secs(3600);
+        [Held { flow: stage.settings.name.clone(), by, lease }]
+    };
+    let by_token = held(Claimant::Token(stage.token));
+    assert_eq!(checkpoint::renew(client, instance, &by_token).await.unwrap(), 1);
     assert_eq!(
         stage.at_target("SELECT lease_until > now() + interval '50 min' FROM trellara.checkpoint").await,
         ["(t)"]
     );
-    assert_eq!(checkpoint::renew(client, &[(ours.0, stale)], lease).await.unwrap(), 0);
+    assert_eq!(checkpoint::renew(client, instance, &held(Claimant::AnyBoot)).await.unwrap(), 1);
+    let stale = Token { generation: stage.token.generation + 5, ..stage.token };
+    assert_eq!(checkpoint::renew(client, instance, &held(Claimant::Token(stale))).await.unwrap(), 0);
+    let other = InstanceId::new([2; 16]);
+    assert_eq!(checkpoint::renew(client, other, &held(Claimant::AnyBoot)).await.unwrap(), 0);
+}
+
+/// A long apply transaction holds its row's lock; the other flows' leases must not run out meanwhile.
+#[tokio::test]
+async fn i11_a_renewal_does_not_wait_for_a_row_that_is_being_applied_to() {
+    let stage = Stage::new("CREATE TABLE t(k int PRIMARY KEY)").await;
+    let applying = crate::cluster::Cluster::shared().client(&stage.settings.target.server.database).await;
+    applying.batch_execute("BEGIN; UPDATE trellara.checkpoint SET updated = now()").await.unwrap();
+    let by = Claimant::Token(stage.token);
+    let lease = std::time::Duration::from_secs(3600);
+    let held = [Held { flow: stage.settings.name.clone(), by, lease }];
+    assert_eq!(checkpoint::renew(&stage.target, stage.token.instance, &held).await.unwrap(), 0);
+    applying.batch_execute("COMMIT").await.unwrap();
+    assert_eq!(checkpoint::renew(&stage.target, stage.token.instance, &held).await.unwrap(), 1);
 }
 
 /// The server ends the session inside COMMIT: nobody can tell from the answer whether it took place.

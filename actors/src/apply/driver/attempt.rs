@@ -8,7 +8,7 @@ use trellara_storage::records::{FlowPart, Outcome, QuarantineRecord, Transaction
 use trellara_storage::{Batch, Progress, Timestamp};
 
 use super::ended::{beyond_apply, contradiction, lost};
-use super::{Attached, Driver, Ended};
+use super::{Attached, Driver, Ended, view};
 use crate::apply::isolate::{Failed, Isolation, Verdict};
 use crate::apply::outcome::{Standing, Whereabouts, standing};
 use crate::apply::{ApplyExit, ApplyReport, read};
@@ -34,7 +34,10 @@ impl<T: TargetPort, L: FlowLog, C: Clock, R: Fn(ApplyReport) + Send> Driver<T, L
             ApplyOutcome::Applied => self.committed(at, &group, record).await,
             ApplyOutcome::NotThere(row) => match standing(at.token, &group, row) {
                 Standing::Lost => Err(lost()),
-                Standing::Taken(row) => Err(Ended::Exit(ApplyExit::Fenced(Box::new(row)))),
+                Standing::Taken(row) => {
+                    self.context.link.target.send_replace(view(Some(row.clone())));
+                    Err(Ended::Exit(ApplyExit::Fenced(Box::new(row))))
+                }
                 Standing::Ours(Whereabouts::After) => self.committed(at, &group, record).await,
                 Standing::Ours(Whereabouts::Elsewhere(_)) => {
                     self.isolation = Isolation::new();

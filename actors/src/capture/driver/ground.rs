@@ -2,7 +2,7 @@
 //! verdict over both.
 
 use tokio::sync::watch;
-use trellara_storage::families::flows;
+use trellara_storage::families::{default, flows};
 use trellara_storage::records::{Durable, Floor, FlowPart, Lineage};
 use trellara_storage::{Batch, Error};
 
@@ -18,6 +18,8 @@ pub(super) struct Stored {
     pub(super) lineage: Option<Lineage>,
     pub(super) durable: Durable,
     pub(super) pruned_bytes: u64,
+    /// The store was recovered, and the flow was not judged since.
+    pub(super) recovered: bool,
 }
 
 /// Reads the record once everything that an earlier connection handed to the log is written.
@@ -30,6 +32,7 @@ pub(super) async fn load<S, L: FlowLog, C>(context: &CaptureContext<S, L, C>) ->
             lineage: flows::get(store, flow, FlowPart::Lineage)?,
             durable: flows::get(store, flow, FlowPart::Durable)?.unwrap_or_default(),
             pruned_bytes: floor.map_or(0, |floor| floor.pruned.bytes),
+            recovered: default::mark(store, flow)?.is_some(),
         })
     });
     Ok(stored.await?)
@@ -46,8 +49,12 @@ pub(super) async fn judged<S: SourcePort, L, C>(
     loop {
         let facts = unless_stopped(stop, context.source.inspect()).await??;
         let view = target.borrow_and_update().clone();
-        let known =
-            Known { lineage: stored.lineage.as_ref(), durable: stored.durable.progress, target: &view };
+        let known = Known {
+            lineage: stored.lineage.as_ref(),
+            durable: stored.durable.progress,
+            recovered: stored.recovered,
+            target: &view,
+        };
         let verdict = judge(known, &facts, &context.settings.lineage);
         if verdict != Verdict::NeedCheckpoint {
             return Ok((verdict, facts));

@@ -2,7 +2,7 @@
 //! together with the sweep of what dead connections left behind.
 
 use tokio::sync::watch;
-use trellara_storage::families::{chunks, dedup, flows, relations};
+use trellara_storage::families::{chunks, dedup, default, flows, relations};
 use trellara_storage::records::{DedupRecord, Durable, FlowPart, Lineage, RelationRecord};
 use trellara_storage::{Batch, CaptureSession, Error, Lsn, Progress, TransactionDigest};
 
@@ -82,6 +82,8 @@ pub(super) async fn settle<S: SourcePort, L: FlowLog, C: Clock>(
     };
     let adopted = ground.adopted;
     let settled = persist(context, stored, ground, facts).await?;
+    let restart = facts.slot.as_ref().and_then(|slot| slot.restart);
+    context.link.restart.send_replace(restart);
     // Position first: apply waits for the lineage.
     context.link.durable.send_replace(settled.durable.progress);
     context.link.lineage.send_replace(Some(settled.lineage.clone()));
@@ -105,6 +107,9 @@ async fn persist<S, L: FlowLog, C: Clock>(
         flows::put(&mut batch, flow, FlowPart::Lineage, &lineage);
     }
     flows::put(&mut batch, flow, FlowPart::Durable, &durable);
+    if stored.recovered {
+        default::clear_mark(&mut batch, flow);
+    }
     if let Some(digest) = digest {
         let received = context.clock.now().unix_micros();
         let record = DedupRecord { xid: 0, digest: *digest.bytes(), bytes: 0, received, outcome: None };

@@ -14,6 +14,7 @@ use crate::ports::{Checkpoint, PublicationFacts, SlotFacts, SlotKind, SourceFact
 struct Case {
     lineage: Option<Lineage>,
     durable: Progress,
+    recovered: bool,
     target: TargetView,
     facts: SourceFacts,
     settings: LineageSettings,
@@ -79,6 +80,7 @@ fn reconnect() -> Case {
     Case {
         lineage: Some(lineage()),
         durable: at(100),
+        recovered: false,
         target: TargetView::default(),
         facts: SourceFacts {
             system_identifier: 42,
@@ -96,7 +98,6 @@ fn reconnect() -> Case {
             slot: "trellara_s".to_owned(),
             publications: vec!["p".to_owned()],
             from_now: false,
-            recovered: false,
         },
     }
 }
@@ -119,7 +120,12 @@ fn without_store() -> Case {
 }
 
 fn verdict(case: &Case) -> Verdict {
-    let known = Known { lineage: case.lineage.as_ref(), durable: case.durable, target: &case.target };
+    let known = Known {
+        lineage: case.lineage.as_ref(),
+        durable: case.durable,
+        recovered: case.recovered,
+        target: &case.target,
+    };
     judge(known, &case.facts, &case.settings)
 }
 
@@ -212,12 +218,12 @@ fn i8_a_reconnect_goes_on_only_without_a_possible_gap() {
             reconnect,
             |c| {
                 c.facts.slot = Some(slot(131));
-                c.settings.recovered = true;
+                c.recovered = true;
                 c.target.read = true;
             },
             Seen::Lost(Code::StoreRecovered),
         ),
-        ("recovered store, slot below it", reconnect, |c| c.settings.recovered = true, Seen::Continue),
+        ("recovered store, slot below it", reconnect, |c| c.recovered = true, Seen::Continue),
         ("slot missing", reconnect, |c| c.facts.slot = None, Seen::Lost(Code::SlotMissing)),
         (
             "slot invalidated",
@@ -387,7 +393,7 @@ fn i8_an_engine_without_record_adopts_the_flow_only_from_a_checkpoint_that_cover
             without_store,
             |c| {
                 c.facts.slot = Some(slot(101));
-                c.settings.recovered = true;
+                c.recovered = true;
             },
             Seen::Lost(Code::StoreRecovered),
         ),

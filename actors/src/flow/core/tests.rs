@@ -21,7 +21,14 @@ const fn at(seconds: u64) -> Moment {
 }
 
 fn stored(state: State) -> StoredFlow {
-    StoredFlow { state, lineage: None, durable: Progress::ZERO, applied: Progress::ZERO, newest_event: 0 }
+    StoredFlow {
+        state,
+        lineage: None,
+        recovered: false,
+        durable: Progress::ZERO,
+        applied: Progress::ZERO,
+        newest_event: 0,
+    }
 }
 
 fn core_of(state: State, begin: Begin) -> FlowCore {

@@ -8,7 +8,8 @@ use axum::extract::{Path, State};
 use axum::http::Uri;
 use bytes::Bytes;
 use serde::Deserialize;
-use trellara_actors::ports::{CheckOutcome, Clock};
+use trellara_actors::apply::Checked;
+use trellara_actors::ports::Clock;
 use trellara_actors::quarantine::Actor;
 use trellara_api::quarantine::{
     Discard, DiscardRequest, FailureText, QuarantineDetail, QuarantineList, QuarantineState, Replay,
@@ -129,15 +130,27 @@ pub(super) async fn replay(
 async fn try_it(state: &AdminState, record: QuarantineRecord, flow: FlowName) -> Reply<Replay> {
     let outcome = state.fleet.check(flow.clone(), record.id.clone()).await?;
     let failure = match outcome {
-        CheckOutcome::WouldApply => None,
-        CheckOutcome::WouldFail(failure) => Some(view::failure(&failure.detail)),
-        CheckOutcome::NotAsked(failure) => {
-            let detail = format!("the target could not be asked: {failure}");
-            return Err(Problem::new(RequestCode::NotNow, detail).into());
+        Checked::WouldApply => None,
+        Checked::WouldFail(failure) => Some(view::failure(&failure.detail)),
+        Checked::Unanswered(failure) => {
+            return Err(not_tried(format!("the target could not be asked: {failure}")));
         }
-        CheckOutcome::Store(text) => return Err(Problem::new(RequestCode::Internal, text).into()),
+        Checked::NotNext(at) => {
+            return Err(not_tried(format!("the target stands at {}, not before it", at.position)));
+        }
+        Checked::Fenced(row) => return Err(not_tried(format!("{} applies this flow", row.holder))),
+        Checked::TargetLost => {
+            return Err(not_tried("the checkpoint row is gone from the target".to_owned()));
+        }
+        Checked::NotInLog => {
+            return Err(not_tried("the log does not hold the transaction any more".to_owned()));
+        }
     };
     Ok(Json(answer(state, record.id, &flow, true, failure)))
+}
+
+fn not_tried(why: String) -> Refusal {
+    Problem::new(RequestCode::NotNow, why).into()
 }
 
 async fn carry_out(
