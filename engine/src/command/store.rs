@@ -97,13 +97,13 @@ fn as_text(report: &Value) -> String {
     for flow in report["flows"].as_array().into_iter().flatten() {
         lines.push(String::new());
         lines.extend(flow.as_object().into_iter().flatten().map(|(field, value)| {
-            let shown = match value {
-                Value::Object(parts) => parts
+            let shown = match value.as_object() {
+                Some(parts) => parts
                     .iter()
                     .map(|(part, value)| format!("{part} {}", text(value)))
                     .collect::<Vec<_>>()
                     .join(", "),
-                other => text(other),
+                None => text(value),
             };
             format!("{field:<12} {shown}")
         }));

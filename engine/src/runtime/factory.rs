@@ -96,7 +96,7 @@ impl EngineFactory {
         if let Some((flow, _)) = self.stored(&settings.name).await? {
             return Ok(flow);
         }
-        let flow = self.0.log.read(|store| flows::next_id(store)).await?;
+        let flow = self.0.log.read(flows::next_id).await?;
         let identity = FlowIdentity {
             name: settings.name.clone(),
             created: self.0.clock.now(),

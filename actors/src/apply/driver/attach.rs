@@ -13,7 +13,9 @@ use crate::apply::outcome::{Whereabouts, whereabouts};
 use crate::apply::{ApplyExit, ApplyReport};
 use crate::capture::lineage_name;
 use crate::failure::Code;
-use crate::ports::{Checkpoint, Claim, Claimed, Clock, FlowLog, InitialCheckpoint, TargetPort, TargetSession};
+use crate::ports::{
+    Checkpoint, Claim, Claimed, Clock, FlowLog, InitialCheckpoint, TargetPort, TargetSession,
+};
 use trellara_storage::records::Lineage;
 use trellara_storage::{Lsn, Progress};
 
