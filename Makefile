@@ -28,7 +28,7 @@ scenario: build ## run scenarios/$(NAME).yml
 	$(SCENARIO) scenarios/$(NAME).yml
 
 test: setup ## every test that needs no root, and the crash scenario in its smoke form
-	cargo test --workspace
+	cargo test --workspace --no-fail-fast
 	cargo build --workspace
 	$(SCENARIO) scenarios/crash.yml --kills $(SMOKE_KILLS)
 	@echo "left to 'make test-root': the full target disk (tmpfs needs root)"

@@ -23,7 +23,9 @@ async fn the_first_look_names_the_server_and_makes_the_publication() {
 
 #[tokio::test]
 async fn tables_that_hold_rows_are_named_until_there_is_a_slot() {
-    let (client, settings) = store(Cluster::shared()).await;
+    let (client, mut settings) = store(Cluster::shared()).await;
+    // What was found is for the lineage check to judge; the slot itself is refused unless this is said.
+    settings.from_now = true;
     client.batch_execute("INSERT INTO sale VALUES (1)").await.unwrap();
     let source = source(&settings);
     assert_eq!(source.inspect().await.unwrap().tables_with_rows, ["\"public\".\"sale\""]);
@@ -33,7 +35,8 @@ async fn tables_that_hold_rows_are_named_until_there_is_a_slot() {
 
 #[tokio::test]
 async fn a_slot_shows_as_it_was_made_and_another_of_its_name_shows_another_position() {
-    let (client, settings) = store(Cluster::shared()).await;
+    let (client, mut settings) = store(Cluster::shared()).await;
+    settings.from_now = true;
     let source = source(&settings);
     source.inspect().await.unwrap();
     let origin = source.create_slot().await.unwrap();
