@@ -100,7 +100,10 @@ impl<L: FlowLog> Relations<L> {
             return Err(Cause::Breach(Box::new(Breach {
                 code: Code::ContractBroken,
                 what: "published table is not in the dataset".to_owned(),
-                table: TableName { schema: namespace(record).to_owned(), name: record.name.clone() },
+                table: Box::new(TableName {
+                    schema: namespace(record).to_owned(),
+                    name: record.name.clone(),
+                }),
                 column: None,
                 ddl: Vec::new(),
                 target_relation: None,

@@ -37,7 +37,7 @@ pub struct Breach {
     pub code: Code,
     pub what: String,
     /// The target table, whether it exists or not.
-    pub table: TableName,
+    pub table: Box<TableName>,
     pub column: Option<String>,
     /// To be run at the target as printed; empty where only a person can decide.
     pub ddl: Vec<String>,
@@ -168,7 +168,7 @@ fn breach(table: &TableName, code: Code, what: &str, column: Option<&str>, ddl: 
     Breach {
         code,
         what: what.to_owned(),
-        table: table.clone(),
+        table: Box::new(table.clone()),
         column: column.map(str::to_owned),
         ddl,
         target_relation: None,
